@@ -29,7 +29,7 @@ static const struct plx_conf_row rows[TCP_CONF_N] = {
 	PLX_ROW_UINT(TCP_CONF_CONNECTED, "net_tcp.connected", "peers", "32k", 2, 32u << 10, false,
 		"Connections of a worker above which those that are idle are closed, until there is something to send."),
 	PLX_ROW_UINT(TCP_CONF_FLOWS, "net_tcp.flows", "connections", "1", 1, TCP_FLOWS_MAX, false,
-		"Connections to a peer: the first has the messages, further ones, made when long data goes, have that."),
+		"Connections to a peer: the first carries messages; further ones, made on demand, carry long data."),
 	PLX_ROW_UINT(TCP_CONF_MSG_LEN, "net_tcp.msg_len", "bytes", "32k", 512, 48u << 10, false,
 		"Data of one message; longer ones go in pieces."),
 	PLX_ROW_UINT(TCP_CONF_CHUNKS, "net_tcp.chunks", "chunks", "256", 64, 1u << 16, false,

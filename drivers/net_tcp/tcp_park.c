@@ -4,15 +4,13 @@
  * tcp_park.c - connections that are idle are closed while there are more than net_tcp.connected
  *
  * Design notes
- * Who closes says BYE when it has nothing to send and waits for nothing, and sends nothing new behind it: only answers to
- * what was under way to it. The other sends nothing new either once it has read that, waits for answers to all that it
- * has asked, and says BYE. So the second BYE is the last of both directions, and both close: neither has lost
- * anything. Should both begin at once, both are idle, and each takes the other's BYE for an answer.
- *
- * Both know each other as before. Who has something to send connects again.
- *
- * Further connections, by which only who made them sends, are just closed by it, and before the first. The other waits
- * a little longer before it says BYE.
+ * - The side that closes says BYE when it has nothing to send and waits for no answer. After that it sends nothing
+ *   but answers to what was under way to it. The other side reads the BYE, begins nothing new, waits for the answers to
+ *   all that it has asked, and says BYE. So the second BYE is the last message of both directions: both sides close,
+ *   and nothing is lost. If both begin at once both are idle, and each takes the other's BYE for the answer.
+ * - Both sides know each other as before. The one that has something to send connects again.
+ * - On a further connection only the side that made it sends. That side closes it, and before the first one. The
+ *   other waits a little longer before it says BYE.
  */
 #include <errno.h>
 #include <string.h>

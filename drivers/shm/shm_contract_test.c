@@ -524,7 +524,7 @@ the_lines_of_long_messages_are_timed_now_and_then(void)
 	queue_close(b);
 }
 
-/* Five messages, which is what a device may choose, are enough for any of these. */
+/* Four messages, which is what a device may choose (PLX_EP_PIECES_MAX), are enough for any of these. */
 static void
 messages_of_64_kib_are_sent_without_asking(void)
 {
@@ -532,7 +532,7 @@ messages_of_64_kib_are_sent_without_asking(void)
 	struct plx_peer *to_b = connected_to(a, b);
 
 	UNIT_EQ(a->eager_max, 65536);
-	UNIT_TRUE(a->eager_max <= 5 * (to_b->mtu - 24));
+	UNIT_TRUE(a->eager_max <= 4 * (to_b->mtu - 24));
 	queue_close(a);
 	queue_close(b);
 }

@@ -158,9 +158,11 @@ get_of_ep(struct cci_ep *ep, cci_opt_name_t name, void *val)
 	case CCI_OPT_ENDPT_URI:
 		*(char **)val = strdup(ep->uri);
 		return *(char **)val != NULL ? 0 : -ENOMEM;
-	default: /* RMA_ALIGN: no requirements */
+	case CCI_OPT_ENDPT_RMA_ALIGN: /* no requirements */
 		memset(val, 0, sizeof(struct cci_alignment));
 		return 0;
+	default:
+		return -EINVAL;
 	}
 }
 

@@ -51,7 +51,7 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 	PLX_ROW_UINT(PLX_CONF_WORKER_SLEEP_US, "worker.sleep_us", "us", "50", 0, 10000, true,
 		"Sleep of an inline worker that finds nothing while soft-RoCE moves 64 KiB or more for it; 0: none."),
 	PLX_ROW_STR(PLX_CONF_DEVICES, "worker.devices", devices, false,
-		"Devices that a worker opens; a peer is reached by the first in its list that both have and that leads to it."),
+		"Devices that a worker opens. A peer is reached by the first of this list that both workers have and that leads to it."),
 	PLX_ROW_UINT(PLX_CONF_PEER_CHECK_MS, "worker.peer_check_ms", "ms", "20", 1, 60000, true,
 		"How often a worker looks whether its peers are alive."),
 	PLX_ROW_ENUM(PLX_CONF_CM_TRANSPORT, "cm.transport", "auto", transport_choices, true,

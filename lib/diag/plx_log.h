@@ -3,9 +3,8 @@
  *
  * plx_log.h - log lines of the process: rte_log with one type a library
  *
- * A file that logs defines PLX_LOGTYPE as the suffix of its library's type ("rndv" for plx.rndv)
- * before including this header. The library has PLX_LOG_DECLARE(rndv); in one internal header and
- * PLX_LOG_DEFINE(rndv, "plx.rndv"); in one .c file.
+ * A library has PLX_LOG_DECLARE(rndv); in one internal header and PLX_LOG_DEFINE(rndv, "plx.rndv"); in
+ * one .c file. Its files then log by PLX_LOG(ERR, rndv, ...).
  *
  * Nothing on the hot path logs: it counts instead.
  */

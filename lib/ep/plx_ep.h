@@ -347,9 +347,9 @@ plx_ep_open(const struct plx_ep *ep)
 #define PLX_EP_PIECES_MAX 4 /* messages of the device in which what it chooses to send eagerly goes */
 
 /**
- * @return whether a message that is short enough to be eager goes so: a device that chooses more than
- *   the settings does so for peers that take it in a few messages, and not where a peer that shares memory
- *   may find the buffer mapped, which takes one copy.
+ * The second bound, after eager_own. @return whether a message of len bytes goes without asking. Lengths beyond
+ *   the setting, which the device has chosen, do so if the peer takes them in a few messages, and if this process
+ *   has no memory that peers map: from mapped memory one copy is enough, which takes an announcement.
  */
 static inline bool
 plx_ep_is_eager(const struct plx_ep *ep, uint64_t len)

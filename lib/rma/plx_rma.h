@@ -12,9 +12,13 @@
  *	MSG	messages; the target checks, does it and answers in its turns
  *
  * A short put by KEY takes no request; the MARK whose completion covers it does: see rma_quick.c.
- * Short puts and gets by DEV wait for each other: see rma_late.c. A target that polls does those of a near core,
- * and the shortest of any: see rma_batch.c. Other long ones, and many short ones, are copied by both sides at
- * once: see rma_share.c.
+ * Puts and gets by DEV may go other ways. Short ones wait for each other, and go together: rma_late.c. If the
+ * target polls, messages ask it to do them, any length between near cores and the shortest between far ones:
+ * rma_batch.c. Both sides copy the other long ones, and many short ones, at once: rma_share.c.
+ *
+ * An operation that is long is cut into pieces: COPY, none; DEV, PLX_RMA_CHUNK if a reactor moves it, else none;
+ * KEY, rma_key.c:KEY_LEN; MSG, PLX_RMA_GET_LEN for gets, and for puts what a message of the device holds; batches,
+ * PLX_RMA_BATCH_LEN; both sides, PLX_RMA_SHARE_MAX.
  *
  * Design notes
  * Memory that is mapped here needs no request and no turn, so the application's
@@ -342,6 +346,8 @@ plx_rma_fence(struct plx_rma *r)
 	}
 }
 
+_Static_assert(PLX_RMA_CSWAP + 1 == PLX_RMA_ATOMIC_N, "PLX_RMA_ATOMIC_AS and atomic_becomes() know each");
+
 /* One atomic instruction; a switch over constants compiles to that alone. */
 #define PLX_RMA_ATOMIC_AS(type, p, op, a, b)                                                       \
 	__extension__({                                                                            \
@@ -362,7 +368,7 @@ plx_rma_fence(struct plx_rma *r)
 		case PLX_RMA_SWAP:                                                                 \
 			old_ = __atomic_exchange_n(p_, a_, __ATOMIC_SEQ_CST);                      \
 			break;                                                                     \
-		default:                                                                           \
+		default: /* CSWAP */                                                               \
 			__atomic_compare_exchange_n(p_, &old_, (type)(b), false, __ATOMIC_SEQ_CST, \
 				__ATOMIC_SEQ_CST);                                                 \
 			break;                                                                     \

@@ -47,7 +47,7 @@ atomic_becomes(const struct plx_rma_req *o)
 		return o->seen | o->operand[0];
 	case PLX_RMA_XOR:
 		return o->seen ^ o->operand[0];
-	default:
+	default: /* SWAP */
 		return o->operand[0];
 	}
 }
