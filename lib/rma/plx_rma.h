@@ -208,6 +208,8 @@ struct plx_rma_ep {
 	uint32_t number;		/* of the next batch of puts in it */
 	uint32_t claimed;		/* claims at the last look */
 	uint32_t pace;			/* ticks of the device for a KiB of many, the last time; 0: unknown */
+	uint16_t lone_at;		/* low bits of turns and flushes when the last one was done at once */
+	uint8_t n_lone;			/* times in a row that an operation waited for others and none came */
 	struct rma_part *part;		/* what both sides copy now, see rma_share.c; NULL: nothing */
 };
 _Static_assert(PLX_RMA_LATE_N <= UINT8_MAX, "n_late counts them");
@@ -238,6 +240,7 @@ struct plx_rma {
 	struct rma_batch *batches, *free_batches; /* the same */
 	uint64_t seq; /* of the last operation issued */
 	uint64_t chunk;
+	uint64_t n_flushes; /* begun, or found to have nothing to wait for; some count twice */
 	bool by_device; /* may be used for put and get */
 	bool late;      /* operations of an ep may wait for each other */
 	bool posts;     /* the program posts: answers may be there that no turn has seen yet */
@@ -406,6 +409,13 @@ int plx_rma_dev_now(struct plx_rma *r, const struct plx_rma_do *d);
 
 /** @return whether it is one of the operations that wait for each other. Thread: owner. */
 bool plx_rma_is_late(const struct plx_rma *r, const struct plx_rma_do *d);
+
+/**
+ * Decide whether one of these is done at once: the target computes, and the last ones have waited in vain. It is the
+ * only one then until the next turn or flush, in which the program may wait.
+ * @param turns of the worker. Thread: owner.
+ */
+bool plx_rma_is_lone(const struct plx_rma *r, struct plx_ep *ep, uint64_t turns);
 
 /**
  * Start such an operation without a request of the application's; a flush reports its error.

@@ -70,8 +70,11 @@ rma_burst_step(struct plx_rma *r, struct plx_rma_ep *e)
 		v[n] = (struct plx_rma_piece){plx_req_of_own(o)->buf, o->remote, len, UCS_MEMORY_TYPE_HOST};
 		o = TAILQ_NEXT(o, link);
 	}
-	if (n < 2) /* nobody to go with */
+	if (n < 2) { /* nobody to go with */
+		e->n_lone = (uint8_t)RTE_MIN(e->n_lone + 1u, RMA_LONE_N);
 		return 0;
+	}
+	e->n_lone = 0;
 	if (plx_rma_is_long(r, first->ep, bytes) && rma_share_blocks(r, e, n, bytes))
 		return rma_share_step(r, e->send);
 	begin = rte_rdtsc();

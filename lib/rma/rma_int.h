@@ -291,6 +291,7 @@ void rma_batch_ack(struct plx_rma *r, struct plx_ep *ep, uint32_t id);
 
 /* rma_ask.c */
 #define RMA_SKIP_MAX 255 /* steps in which the target is asked for nothing, at most */
+#define RMA_LONE_N   4u /* operations in a row that waited for others in vain: then the next does not wait */
 
 /** @return whether the target may be asked for something now; then the ep has a cell. */
 bool rma_may_ask(const struct plx_ep *ep);

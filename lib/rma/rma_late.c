@@ -9,6 +9,10 @@
  *   operation that may not wait, moves them all, by one call a direction or with the target.
  * - What the application has no request for needs one here, from the owner's pool. A put of a few
  *   bytes is kept in it, so that its buffer is the application's again at once.
+ * - A program that waits for each of them gains nothing by that, and a queue, a request and a flush cost
+ *   more than a quarter of the device's call. So after a few that nothing came behind the next one is
+ *   done at once, if the target polls for no messages now, which cost less. Of those that a program posts
+ *   between two turns or flushes only the first is, so that it is seen when others come behind it again.
  * - The device has to have moved something before: a peer whose memory it can't reach gets no
  *   queue that would only turn into messages.
  */
@@ -23,6 +27,20 @@ plx_rma_is_late(const struct plx_rma *r, const struct plx_rma_do *d)
 {
 	return d->late && d->len <= PLX_RMA_LATE_LEN && d->ep->connected && plx_rma_ep(d->ep)->proven &&
 	       plx_rma_is_direct(r, d->ep, d->kind);
+}
+
+bool
+plx_rma_is_lone(const struct plx_rma *r, struct plx_ep *ep, uint64_t turns)
+{
+	struct plx_rma_ep *e = plx_rma_ep(ep);
+	const uint16_t at = (uint16_t)(turns + r->n_flushes);
+
+	/* The last step that asks for nothing goes the usual way, which asks again then. */
+	if (likely(e->n_lone < RMA_LONE_N) || e->skip < 2 || !TAILQ_EMPTY(&e->ops) || e->lone_at == at)
+		return false;
+	e->skip--;
+	e->lone_at = at;
+	return true;
 }
 
 int

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plx_proc.h"
+#include "rma_int.h"
 #include "rma_test.h"
 
 #define LEN    (256u << 10)
@@ -406,6 +407,112 @@ pieces_are_moved_at_once_behind_what_waits(void)
 	end();
 }
 
+/* @return whether a put of 8 bytes is there when the call returns; then waits for it */
+static bool
+put_is_at_once(uint8_t value, void (*wait)(void))
+{
+	const uint64_t late = stat_of(0)->late;
+	bool now;
+
+	put_row(1, value);
+	now = is_row(1, value);
+	UNIT_EQ(stat_of(0)->late - late, now ? 0 : 1);
+	wait();
+	UNIT_TRUE(is_row(1, value));
+	return now;
+}
+
+static void
+wait_by_flush(void)
+{
+	if (!plx_worker_is_flushed(u.w[0], &u.to[0][TARGET]))
+		UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
+}
+
+static void
+wait_by_progress(void)
+{
+	plx_worker_progress(u.w[0]);
+}
+
+static void
+after_some_that_waited_in_vain(struct plx_rma_ep *e)
+{
+	e->skip = RMA_SKIP_MAX; /* the target computes */
+	for (unsigned i = 0; i < RMA_LONE_N; i++)
+		UNIT_TRUE(!put_is_at_once((uint8_t)i, wait_by_flush));
+}
+
+static void
+a_program_that_waits_for_each_gets_it_at_once(void)
+{
+	static void (*const how[])(void) = {wait_by_flush, wait_by_progress};
+	struct plx_rma_ep *e;
+
+	for (unsigned k = 0; k < RTE_DIM(how); k++) {
+		begin();
+		e = plx_rma_ep(u.to[0][TARGET].ep);
+		after_some_that_waited_in_vain(e);
+		for (unsigned i = 0; i < 20; i++) {
+			UNIT_TRUE(put_is_at_once((uint8_t)(10 + i), how[k]));
+			UNIT_EQ(hidden(PLX_RMA_GET, here, 8, 0), 0);
+			UNIT_EQ(here[0], 10 + i);
+			how[k]();
+		}
+		UNIT_EQ(stat_of(0)->late, RMA_LONE_N);
+		end();
+	}
+}
+
+static void
+of_a_row_only_the_first_does_not_wait(void)
+{
+	struct plx_rma_ep *e;
+
+	begin();
+	e = plx_rma_ep(u.to[0][TARGET].ep);
+	after_some_that_waited_in_vain(e);
+	put_row(5, 20);
+	UNIT_TRUE(is_row(1, 20));
+	UNIT_EQ(there[8], 0);
+	wait_by_flush();
+	UNIT_TRUE(is_row(5, 20));
+	UNIT_EQ(fake.bursts, 1);
+	put_row(5, 30); /* none came alone the last time */
+	UNIT_TRUE(is_row(5, 20));
+	wait_by_flush();
+	UNIT_EQ(fake.bursts, 2);
+	end();
+}
+
+/* A target that polls is asked, now and then also one that did not answer; and what is in flight comes first. */
+static void
+one_waits_for_the_target_and_those_before_it(void)
+{
+	struct plx_rma_ep *e;
+	unsigned n = 0;
+
+	begin();
+	e = plx_rma_ep(u.to[0][TARGET].ep);
+	after_some_that_waited_in_vain(e);
+	e->skip = 0;
+	UNIT_TRUE(!put_is_at_once(9, wait_by_flush));
+	e->skip = RMA_SKIP_MAX;
+	while (put_is_at_once((uint8_t)n, wait_by_flush))
+		n++;
+	UNIT_EQ(n, RMA_SKIP_MAX - 1);
+	UNIT_EQ(e->skip, 0);
+	e->skip = RMA_SKIP_MAX;
+	put_row(2, 50);
+	UNIT_EQ(there[8], 0);
+	UNIT_TRUE(!plx_worker_is_flushed(u.w[0], &u.to[0][TARGET])); /* asked, but not waited for */
+	put_row(1, 60);
+	UNIT_EQ(there[0], 50);
+	wait_by_flush();
+	UNIT_TRUE(is_row(1, 60));
+	end();
+}
+
 static CU_TestInfo tests[] = {
 	UNIT_TEST(short_puts_are_moved_by_one_call),
 	UNIT_TEST(the_last_of_a_row_moves_all),
@@ -420,6 +527,9 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_dead_target_ends_what_waits),
 	UNIT_TEST(who_has_some_that_wait_does_not_sleep),
 	UNIT_TEST(pieces_are_moved_at_once_behind_what_waits),
+	UNIT_TEST(a_program_that_waits_for_each_gets_it_at_once),
+	UNIT_TEST(of_a_row_only_the_first_does_not_wait),
+	UNIT_TEST(one_waits_for_the_target_and_those_before_it),
 	CU_TEST_INFO_NULL,
 };
 

@@ -293,6 +293,7 @@ flush_run(void *arg)
 	bool close = f->kind == PLX_FLUSH_CLOSE;
 	int rc;
 
+	w->rma.n_flushes++;
 	if (f->ep != NULL && f->ep->stub) {
 		rc = plx_ep_connect(f->ep);
 		if (rc == -EAGAIN)
@@ -445,8 +446,9 @@ nothing_waits_at(const struct plx_ep *ep)
 }
 
 static inline bool
-is_flushed(const struct plx_worker *w, const struct plx_ep_user *user)
+is_flushed(struct plx_worker *w, const struct plx_ep_user *user)
 {
+	w->rma.n_flushes++;
 	/* Stores to mapped memory are seen before any later load. */
 	atomic_thread_fence(memory_order_seq_cst);
 	return user == NULL ? nothing_waits(w) : nothing_waits_at(user->ep);

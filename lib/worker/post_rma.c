@@ -45,8 +45,11 @@ rma_now(struct plx_worker *w, const struct plx_rma_do *d, bool hides)
 {
 	int rc;
 
-	if (plx_rma_is_late(&w->rma, d))
+	if (plx_rma_is_late(&w->rma, d)) {
+		if (plx_rma_is_lone(&w->rma, d->ep, w->stat.turns))
+			return plx_rma_dev_now(&w->rma, d);
 		return hides ? later(w, d) : -EAGAIN;
+	}
 	if (!late_is_over(w, d->ep))
 		return -EAGAIN;
 	if (d->kind == PLX_RMA_PUT && plx_rma_is_quick(&w->rma, d->ep, d->rkey, d->len)) {
