@@ -214,6 +214,17 @@ send_step(struct plx_rma *r, struct plx_req *req)
 }
 
 /*
+ * Whether gets go past those that the target was asked for. While a program posts, as in one call for a long list,
+ * no turn sees the answers, so it would not be asked for more; and these need not keep their order.
+ */
+static bool
+gets_go_on(const struct plx_rma *r, const struct plx_rma_req *o)
+{
+	return r->posts && o->kind == PLX_RMA_GET &&
+	       atomic_load_explicit(&r->n_ops, memory_order_relaxed) >= 2 * PLX_RMA_BURST;
+}
+
+/*
  * The first operation may be the target's, or both sides', or go together with others.
  * @return how many are sent or over; 0 the device does this one; -EAGAIN not yet
  */
@@ -227,10 +238,10 @@ late_step(struct plx_rma *r, struct plx_rma_ep *e)
 	if (o->shared)
 		return rma_share_step(r, o);
 	rc = rma_batch_step(r, e);
-	if (rc != 0)
+	if (rc == 0 && e->n_batches != 0)
+		rc = -EAGAIN;
+	if (rc != 0 && (rc != -EAGAIN || !gets_go_on(r, o)))
 		return rc;
-	if (e->n_batches != 0)
-		return -EAGAIN;
 	rc = plx_req_of_own(o)->len > PLX_RMA_LATE_LEN ? rma_share_step(r, o) : rma_burst_step(r, e);
 	if (skips && e->skip != 0) /* a callback may have counted, too */
 		e->skip--;

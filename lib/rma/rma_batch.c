@@ -7,8 +7,9 @@
  * - The device needs a system call, and it alone copies. A target that polls copies at the same time as the
  *   initiator, out of a message. So puts and gets go as batches: a message has blocks of several operations, or of
  *   a part of a long one, and the bytes of puts. The target answers each batch, with the bytes of gets.
- * - A target that computes answers nothing. When ask_ticks have passed without an answer, the initiator recalls its
- *   batches, and the device does them. The next operations go by the device, twice as many each time.
+ * - A target that computes answers nothing. When ask_ticks have passed without an answer, and more for long blocks,
+ *   the initiator recalls its batches, and the device does them. The next operations go by the device, twice as
+ *   many each time.
  * - A put is done once: by the target that claims its batch, or by the initiator that recalls it, see
  *   plx_rma_cell_claim(). A claimed batch is waited for. A get changes nothing at the target, so
  *   nobody claims it: an answer that comes late finds no batch.
@@ -25,6 +26,7 @@
 
 #define SHORT_LEN  1024u /* longer ones, or more bytes at once, go to near cores only */
 #define NUMBER_MAX UINT32_MAX
+#define ASK_LEN    2048u /* bytes for which a batch waits as long again: the target may have to read them from memory */
 #define POSTS_TIMES 32 /* ask_ticks that a batch waits longer while the program posts */
 
 _Static_assert(sizeof(struct plx_wire_rma_batch) + PLX_RMA_BATCH_N * sizeof(struct plx_wire_rma_block) <=
@@ -157,6 +159,13 @@ batch_way(const struct plx_rma *r, struct plx_rma_req *o, uint32_t *most)
 	return way == -EAGAIN && (is_short || !op.put) ? 1 : way;
 }
 
+/* The time from which on the batch that the target does now is late: by then the device would have done it. */
+static uint64_t
+batch_until(const struct plx_rma *r, const struct rma_batch *b)
+{
+	return rte_rdtsc() + (1 + (uint64_t)b->bytes / ASK_LEN) * r->ask_ticks;
+}
+
 /* The batch is the target's. */
 static void
 batch_sent(struct plx_rma *r, struct plx_rma_ep *e, struct rma_batch *b)
@@ -164,7 +173,7 @@ batch_sent(struct plx_rma *r, struct plx_rma_ep *e, struct rma_batch *b)
 	struct plx_rma_req *o = NULL;
 
 	if (e->n_batches == 0)
-		e->batch_until = rte_rdtsc() + r->ask_ticks;
+		e->batch_until = batch_until(r, b);
 	TAILQ_INSERT_TAIL(&e->batches, b, link);
 	e->n_batches++;
 	b->number = e->number;
@@ -180,6 +189,13 @@ batch_sent(struct plx_rma *r, struct plx_rma_ep *e, struct rma_batch *b)
 	if (e->send == NULL)
 		e->n_late = 0;
 	PLX_STAT_INC(r->stat.batches);
+}
+
+/* While the program posts, the answer to a get may be there, but no turn looks; of puts the claims tell. */
+static bool
+is_unseen(const struct plx_rma *r, const struct rma_batch *b)
+{
+	return r->posts && b->kind == PLX_RMA_GET;
 }
 
 /* While the program posts, answers may be there that no turn has seen: much more time passes before it is late. */
@@ -313,7 +329,7 @@ plx_rma_on_batch_done(struct plx_rma *r, struct plx_ep *ep, const struct plx_wir
 		e->claimed = b->number + 1;
 	/* Others go on waiting, but not those before it: answers keep their order. */
 	if (e->n_batches > 1)
-		e->batch_until = b == TAILQ_FIRST(&e->batches) ? rte_rdtsc() + r->ask_ticks : 0;
+		e->batch_until = b == TAILQ_FIRST(&e->batches) ? batch_until(r, TAILQ_NEXT(b, link)) : 0;
 	(void)blocks_end(r, e, b, b->n, 0);
 }
 
@@ -362,9 +378,9 @@ rma_batches_run(struct plx_rma *r, struct plx_rma_ep *e)
 	int rc;
 
 	if (!b->recalled) {
-		if (b->claimed || !is_late(r, e->batch_until))
+		if (b->claimed || is_unseen(r, b) || !is_late(r, e->batch_until))
 			return 0;
-		e->batch_until = rte_rdtsc() + r->ask_ticks;
+		e->batch_until = batch_until(r, b);
 		if (b->kind == PLX_RMA_PUT && claims_grow(ep))
 			return 0;
 		rma_answered(ep, false);

@@ -877,6 +877,92 @@ who_only_posts_does_recall_at_last(void)
 	end();
 }
 
+/* No turn sees the answers, whatever time passes: this does not mean that the target computes. */
+static void
+gets_of_a_program_that_posts_are_not_recalled(void)
+{
+	static uint8_t got[480][8];
+
+	begin();
+	time_is_up();
+	memset(there, 3, LEN);
+	for (unsigned i = 0; i < RTE_DIM(got); i++)
+		UNIT_EQ(move(PLX_RMA_GET, got[i], 8, 8 * i), -EINPROGRESS);
+	UNIT_EQ(state()->n_batches, PLX_RMA_BATCHES_GET);
+	UNIT_EQ(stat_of(0)->batches_back, 0);
+	UNIT_EQ(state()->skip, 0);
+	u.w[0]->rma.ask_ticks = UINT32_MAX;
+	plx_worker_progress(u.w[TARGET]);
+	unit_turns(&u, 20);
+	UNIT_EQ(stat_of(0)->batches_back, 0);
+	UNIT_TRUE(stat_of(TARGET)->gets > PLX_RMA_BATCHES_GET);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
+	for (unsigned i = 0; i < RTE_DIM(got); i++)
+		UNIT_EQ(got[i][7], 3);
+	end();
+}
+
+/* A long list is posted in one call: most of it need not wait for answers that this call can't see. */
+static void
+gets_go_past_those_that_wait_for_answers(void)
+{
+	static uint8_t got[1000][8];
+	unsigned n_early = 0;
+
+	begin();
+	memset(there, 4, LEN);
+	memset(got, 0, sizeof(got));
+	for (unsigned i = 0; i < RTE_DIM(got); i++)
+		UNIT_EQ(move(PLX_RMA_GET, got[i], 8, 8 * i), -EINPROGRESS);
+	UNIT_EQ(state()->n_batches, PLX_RMA_BATCHES_GET);
+	UNIT_TRUE(fake.bursts > 0);
+	for (unsigned i = 0; i < RTE_DIM(got); i++)
+		n_early += got[i][7] == 4;
+	UNIT_TRUE(n_early >= RTE_DIM(got) - 2 * PLX_RMA_BURST);
+	UNIT_EQ(got[0][7], 0); /* the target's */
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
+	for (unsigned i = 0; i < RTE_DIM(got); i++)
+		UNIT_EQ(got[i][7], 4);
+	UNIT_EQ(stat_of(0)->batches_back, 0);
+	end();
+}
+
+static void
+puts_do_not_go_past_others(void)
+{
+	begin();
+	for (unsigned i = 0; i < 2000; i++)
+		put((uint8_t)i, 0);
+	UNIT_EQ(there[0], 1); /* of the first operation, before any batch */
+	UNIT_EQ(fake.bursts, 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
+	UNIT_EQ(there[0], (uint8_t)1999);
+	end();
+}
+
+/* The target may have to read them from memory. */
+static void
+many_bytes_have_more_time(void)
+{
+	const uint64_t ask = 1u << 24;
+	uint8_t got[8];
+	uint64_t now;
+
+	begin();
+	fake.bulk = true;
+	u.to[0][TARGET].ep->peer->mtu = LEN + PLX_RMA_BATCH_HEAD;
+	u.w[0]->rma.ask_ticks = (uint32_t)ask;
+	now = rte_rdtsc();
+	UNIT_EQ(move(PLX_RMA_GET, got, 8, 0), -EINPROGRESS);
+	UNIT_EQ((state()->batch_until - now) / ask, 1);
+	UNIT_EQ(move(PLX_RMA_GET, here, LEN, 0), -EINPROGRESS);
+	unit_turns(&u, 2); /* the first is over, and the target has the second */
+	UNIT_EQ((state()->batch_until - now) / ask, 1 + LEN / 2048);
+	time_is_up(); /* its answer finds no room in a message here */
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
+	end();
+}
+
 /* A message from anybody. */
 static void
 ask(struct plx_wire_rma_batch h, const struct plx_wire_rma_block *b, uint32_t n, uint32_t bytes)
@@ -1053,6 +1139,10 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(answers_need_room),
 	UNIT_TEST(a_get_without_an_answer_is_recalled_behind_others),
 	UNIT_TEST(who_only_posts_does_recall_at_last),
+	UNIT_TEST(gets_of_a_program_that_posts_are_not_recalled),
+	UNIT_TEST(gets_go_past_those_that_wait_for_answers),
+	UNIT_TEST(puts_do_not_go_past_others),
+	UNIT_TEST(many_bytes_have_more_time),
 	UNIT_TEST(bad_batches_are_refused),
 	UNIT_TEST(bad_answers_are_dropped),
 	UNIT_TEST(a_spoilt_cell_ends_what_it_was_used_for),
