@@ -122,6 +122,12 @@ plx_fence_world_open(void)
 }
 
 bool
+plx_fence_world_is_open(void)
+{
+	return atomic_load_explicit(&world, memory_order_acquire) == WORLD_OPEN;
+}
+
+bool
 plx_fence_world(void)
 {
 	return barrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0;

@@ -35,6 +35,9 @@ void plx_fence_all(void);
  */
 bool plx_fence_world_open(void);
 
+/** @return whether it has, without asking for it. Thread: any. Blocks: no. */
+bool plx_fence_world_is_open(void);
+
 /**
  * Every thread of every registered process executes a full barrier before this returns.
  * @return false if the process may not call it. Thread: any. Blocks: may.

@@ -130,6 +130,18 @@ may_sleep(struct plx_reactor *r)
 	       arm(r);
 }
 
+/*
+ * Pairs with the order in plx_reactor_wake(), and with that of senders to the pollers' queues. Each call of the kernel
+ * interrupts the cores on which such threads compute, and one is enough for both where this process is one of those
+ * that it fences for the others.
+ */
+static void
+fence_for_all(const struct plx_reactor *r)
+{
+	if (r->n_mine == 0 || !plx_fence_world() || !plx_fence_world_is_open())
+		reactor_fence_sleep();
+}
+
 /* @return whether it slept; otherwise turns are needed */
 static bool
 reactor_sleep(struct plx_reactor *r)
@@ -143,10 +155,7 @@ reactor_sleep(struct plx_reactor *r)
 	atomic_thread_fence(memory_order_seq_cst);
 	slept = may_sleep(r);
 	if (slept && sound) {
-		reactor_fence_sleep(); /* pairs with the order in plx_reactor_wake() */
-		if (r->n_mine != 0)
-			(void)plx_fence_world(); /* pairs with that of senders to its pollers'
-			                          * queues */
+		fence_for_all(r);
 		slept = may_sleep(r);
 	}
 	if (slept) {

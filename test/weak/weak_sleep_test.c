@@ -22,19 +22,28 @@
 static struct plx_reactor reactor;
 static unsigned ran;
 static uint64_t word;
+static bool among; /* the processes that plx_fence_world() fences */
 
 /* -- in place of other parts -- */
 
 bool plx_fence_open(void) { return true; }
 bool plx_fence_has(void) { return true; }
 void plx_fence_all(void) { weak_barrier(); }
-bool plx_fence_world(void) { return true; }
+bool plx_fence_world_is_open(void) { return among; }
 void *plx_mem_alloc(size_t len) { return aligned_alloc(64, len); }
 void plx_mem_free(void *p) { free(p); }
 void reactor_free(struct plx_reactor *r, struct plx_poller *p) { (void)r; (void)p; }
 uint64_t plx_timer_wait_ns(uint64_t due_ticks, uint64_t now_ticks) { (void)due_ticks; (void)now_ticks; return 1000000; }
 void reactor_offer(struct plx_reactor *r, uint64_t now_ticks) { (void)r; (void)now_ticks; }
 bool reactor_is_shared(struct plx_reactor *r, uint64_t now_ticks) { (void)r; (void)now_ticks; return true; }
+
+bool
+plx_fence_world(void)
+{
+	if (among)
+		weak_barrier();
+	return true;
+}
 
 static void
 run(void *arg)
@@ -54,6 +63,7 @@ setup(bool fences_for_all)
 	reactor.bell = reactor.epfd = BELL;
 	reactor.idle = PLX_IDLE_SLEEP;
 	reactor_fences_for_all = fences_for_all;
+	among = false;
 	ran = 0;
 	word = 0;
 	weak_share(reactor.inbox.cells, PLX_INBOX_LEN * sizeof(reactor.inbox.cells[0]));
@@ -64,6 +74,19 @@ setup(bool fences_for_all)
 
 static void setup_fenced(void) { setup(true); }
 static void setup_fencing(void) { setup(false); }
+
+/* It has a poller, to whose queue other processes send. */
+static void
+setup_world(bool is_among)
+{
+	setup(true);
+	among = is_among;
+	reactor.n_mine = 1;
+	atomic_store_explicit(&reactor.n_pollers, 1, memory_order_relaxed);
+}
+
+static void setup_among(void) { setup_world(true); }
+static void setup_alone(void) { setup_world(false); }
 
 /* As plx_reactor_wake() does behind a post. */
 static void
@@ -86,6 +109,12 @@ loop(void)
 static const struct weak_scene fenced = {.name = "a reactor fences for all before it sleeps", setup_fenced,
 	{post, loop}, NULL,
 	.moves = "seq"};
+static const struct weak_scene among_others = {.name = "it fences for all processes, this one among them", setup_among,
+	{post, loop}, NULL,
+	.moves = "seq"};
+static const struct weak_scene alone = {.name = "it fences for all other processes, and for this one", setup_alone,
+	{post, loop}, NULL,
+	.moves = "seq"};
 static const struct weak_scene fencing = {.name = "a reactor and a poster fence", setup_fencing,
 	{post, loop}, NULL};
 
@@ -93,6 +122,10 @@ static const struct weak_row rows[] = {
 	{&fenced, WEAK_NOTHING, {0}},
 	{&fenced, WEAK_STUCK, WEAK_WITHOUT(WEAK_BARRIER, NULL)},
 	{&fenced, WEAK_STUCK, WEAK_WITHOUT(WEAK_SIGNAL_FENCE, NULL)},
+	{&among_others, WEAK_NOTHING, {0}},
+	{&among_others, WEAK_STUCK, WEAK_WITHOUT(WEAK_BARRIER, NULL)},
+	{&alone, WEAK_NOTHING, {0}},
+	{&alone, WEAK_STUCK, WEAK_WITHOUT(WEAK_BARRIER, NULL)},
 	{&fencing, WEAK_NOTHING, {0}},
 	{&fencing, WEAK_STUCK, {WEAK_FENCE, NULL, WEAK_ANY, 0}},
 	{&fencing, WEAK_STUCK, {WEAK_FENCE, NULL, WEAK_ANY, 1}},
