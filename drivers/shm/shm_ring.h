@@ -34,7 +34,7 @@
 #include <stdint.h>
 
 #define SHM_LINE	64
-#define SHM_MAGIC	0x61764d4853584c50ull /* "PLXSHMva" */
+#define SHM_MAGIC	0x62764d4853584c50ull /* "PLXSHMvb" */
 #define SHM_CELL	128u /* bytes */
 #ifndef SHM_CELLS /* a model of memory takes a shorter lap */
 #define SHM_CELLS	128u /* in a slot; a power of two */

@@ -506,8 +506,8 @@ copies_of_lines_hold_header_and_data(void)
 static void
 copy_holds_all(void (*copy)(void *to, const void *from, uint64_t len), uint64_t min)
 {
-	static const uint64_t lens[] = {0, 1, 63, 64, 255, 256, 257, 300, 1000, 4096, 4097, 8191, 8192, 8193, 15872};
-	static uint8_t to[16384 + 2 * PLX_LINE], from[16384 + PLX_LINE];
+	static const uint64_t lens[] = {0, 1, 63, 64, 255, 256, 257, 300, 1000, 4096, 4097, 8191, 8192, 8193, 16383, 16384, 16385};
+	static uint8_t to[16385 + 2 * PLX_LINE], from[16385 + PLX_LINE];
 
 	unit_fill(from, sizeof(from), 1);
 	for (unsigned i = 0; i < RTE_DIM(lens); i++) {

@@ -215,13 +215,16 @@ send_step(struct plx_rma *r, struct plx_req *req)
 
 /*
  * Whether gets go past those that the target was asked for. While a program posts, as in one call for a long list,
- * no turn sees the answers, so it would not be asked for more; and these need not keep their order.
+ * no turn sees the answers, so the target would not be asked for more; and gets need not keep their order. One that
+ * is in batches in part waits for these.
  */
 static bool
-gets_go_on(const struct plx_rma *r, const struct plx_rma_req *o)
+gets_go_on(const struct plx_rma *r, const struct plx_rma_ep *e)
 {
-	return r->posts && o->kind == PLX_RMA_GET &&
-	       atomic_load_explicit(&r->n_ops, memory_order_relaxed) >= 2 * PLX_RMA_BURST;
+	const struct plx_rma_req *o = e->send;
+
+	return r->posts && o->kind == PLX_RMA_GET && o->offset == 0 && rma_has_gets_only(e) &&
+	       atomic_load_explicit(&r->n_ops, memory_order_relaxed) >= PLX_RMA_MANY;
 }
 
 /*
@@ -240,7 +243,7 @@ late_step(struct plx_rma *r, struct plx_rma_ep *e)
 	rc = rma_batch_step(r, e);
 	if (rc == 0 && e->n_batches != 0)
 		rc = -EAGAIN;
-	if (rc != 0 && (rc != -EAGAIN || !gets_go_on(r, o)))
+	if (rc != 0 && (rc != -EAGAIN || !gets_go_on(r, e)))
 		return rc;
 	rc = plx_req_of_own(o)->len > PLX_RMA_LATE_LEN ? rma_share_step(r, o) : rma_burst_step(r, e);
 	if (skips && e->skip != 0) /* a callback may have counted, too */
@@ -255,7 +258,7 @@ waits_for_batches(const struct plx_rma_ep *e)
 	return e->n_batches != 0 && e->send != NULL && !e->send->late;
 }
 
-/* Steps that the ep can do now: no operation waits for batches. @return how many */
+/* Steps that the ep can do now. @return how many */
 static unsigned
 ep_send(struct plx_rma *r, struct plx_rma_ep *e)
 {

@@ -14,7 +14,7 @@
  *   plx_rma_cell_claim(). A claimed batch is waited for. A get changes nothing at the target, so
  *   nobody claims it: an answer that comes late finds no batch.
  * - Batches are done in their order, and what was recalled is done before anything else, so of two puts to the
- *   same memory the later one stays.
+ *   same memory the later one stays. Only gets may go past batches, and these only past gets (rma.c).
  */
 #include <errno.h>
 #include <string.h>
@@ -159,7 +159,7 @@ batch_way(const struct plx_rma *r, struct plx_rma_req *o, uint32_t *most)
 	return way == -EAGAIN && (is_short || !op.put) ? 1 : way;
 }
 
-/* The time from which on the batch that the target does now is late: by then the device would have done it. */
+/* The time from which on the batch that the target does now is late: it would have read it from memory by then. */
 static uint64_t
 batch_until(const struct plx_rma *r, const struct rma_batch *b)
 {
@@ -191,11 +191,26 @@ batch_sent(struct plx_rma *r, struct plx_rma_ep *e, struct rma_batch *b)
 	PLX_STAT_INC(r->stat.batches);
 }
 
-/* While the program posts, the answer to a get may be there, but no turn looks; of puts the claims tell. */
+/*
+ * While the program posts, the answer to a get may be there, but no turn looks; of puts the claims tell. What is
+ * posted meanwhile has to end at last.
+ */
 static bool
 is_unseen(const struct plx_rma *r, const struct rma_batch *b)
 {
-	return r->posts && b->kind == PLX_RMA_GET;
+	return r->posts && b->kind == PLX_RMA_GET &&
+	       atomic_load_explicit(&r->n_ops, memory_order_relaxed) < PLX_RMA_TOO_MANY;
+}
+
+bool
+rma_has_gets_only(const struct plx_rma_ep *e)
+{
+	const struct rma_batch *b;
+
+	TAILQ_FOREACH(b, &e->batches, link)
+		if (b->kind != PLX_RMA_GET || b->recalled)
+			return false;
+	return e->n_batches != 0;
 }
 
 /* While the program posts, answers may be there that no turn has seen: much more time passes before it is late. */

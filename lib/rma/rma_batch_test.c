@@ -927,6 +927,65 @@ gets_go_past_those_that_wait_for_answers(void)
 	end();
 }
 
+/* The device would end it without its beginning. */
+static void
+what_is_in_batches_in_part_does_not_go_on(void)
+{
+	static uint8_t got[8][LEN];
+
+	begin();
+	fake.bulk = true;
+	for (unsigned i = 0; i < LEN; i++)
+		there[i] = (uint8_t)(i / 64 + 1);
+	memset(got, 0, sizeof(got));
+	atomic_fetch_add(&u.w[0]->rma.n_ops, PLX_RMA_MANY);
+	for (unsigned i = 0; i < RTE_DIM(got); i++) {
+		UNIT_EQ(move(PLX_RMA_GET, got[i], LEN, 0), -EINPROGRESS);
+		plx_rma_run_late(&u.w[0]->rma, u.to[0][TARGET].ep);
+	}
+	UNIT_EQ(state()->n_batches, PLX_RMA_BATCHES_GET);
+	atomic_fetch_sub(&u.w[0]->rma.n_ops, PLX_RMA_MANY);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
+	for (unsigned i = 0; i < RTE_DIM(got); i++)
+		UNIT_SAME(got[i], there, LEN);
+	end();
+}
+
+static void
+gets_do_not_go_past_puts(void)
+{
+	static uint8_t got[700][8];
+
+	begin();
+	put(7, 0);
+	for (unsigned i = 0; i < RTE_DIM(got); i++)
+		UNIT_EQ(move(PLX_RMA_GET, got[i], 8, 0), -EINPROGRESS);
+	UNIT_EQ(fake.bursts, 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
+	for (unsigned i = 0; i < RTE_DIM(got); i++)
+		UNIT_EQ(got[i][7], 7);
+	end();
+}
+
+/* The puts behind it would take requests for ever. */
+static void
+an_unseen_get_does_not_stop_who_only_posts(void)
+{
+	uint8_t got[8];
+
+	begin();
+	u.w[0]->rma.ask_ticks = (uint32_t)(1u << 16);
+	memset(there, 1, 8);
+	UNIT_EQ(move(PLX_RMA_GET, got, 8, 0), -EINPROGRESS);
+	for (unsigned i = 0; i < 200000 && stat_of(0)->batches_back == 0; i++)
+		put(9, 0);
+	UNIT_TRUE(stat_of(0)->batches_back != 0);
+	UNIT_EQ(got[7], 1);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
+	UNIT_EQ(there[0], 9);
+	end();
+}
+
 static void
 puts_do_not_go_past_others(void)
 {
@@ -944,7 +1003,7 @@ puts_do_not_go_past_others(void)
 static void
 many_bytes_have_more_time(void)
 {
-	const uint64_t ask = 1u << 24;
+	const uint64_t ask = 1u << 30;
 	uint8_t got[8];
 	uint64_t now;
 
@@ -1141,6 +1200,9 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(who_only_posts_does_recall_at_last),
 	UNIT_TEST(gets_of_a_program_that_posts_are_not_recalled),
 	UNIT_TEST(gets_go_past_those_that_wait_for_answers),
+	UNIT_TEST(what_is_in_batches_in_part_does_not_go_on),
+	UNIT_TEST(gets_do_not_go_past_puts),
+	UNIT_TEST(an_unseen_get_does_not_stop_who_only_posts),
 	UNIT_TEST(puts_do_not_go_past_others),
 	UNIT_TEST(many_bytes_have_more_time),
 	UNIT_TEST(bad_batches_are_refused),

@@ -224,6 +224,9 @@ struct rma_batch {
  */
 int rma_batch_step(struct plx_rma *r, struct plx_rma_ep *e);
 
+/** @return whether the target was asked for something, but only for gets, and nothing of that is recalled. */
+bool rma_has_gets_only(const struct plx_rma_ep *e);
+
 /** The ep has batches: recall them if no answer comes, do what is recalled. @return operations that are over */
 unsigned rma_batches_run(struct plx_rma *r, struct plx_rma_ep *e);
 
