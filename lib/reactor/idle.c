@@ -138,7 +138,9 @@ may_sleep(struct plx_reactor *r)
 static void
 fence_for_all(const struct plx_reactor *r)
 {
-	if (r->n_mine == 0 || !plx_fence_world() || !plx_fence_world_is_open())
+	const bool is_among = plx_fence_world_is_open(); /* before the call */
+
+	if (r->n_mine == 0 || !plx_fence_world() || !is_among)
 		reactor_fence_sleep();
 }
 

@@ -166,7 +166,7 @@ reactor_has_core(const struct plx_reactor *r, uint64_t now_ticks)
 }
 
 /* idle.c */
-#define REACTOR_DOZE_US 500u /* its first sleep after an event; the fence behind it costs a computing core 10 us */
+#define REACTOR_DOZE_US 500u /* its first sleep after an event; the fence behind it interrupts who computes */
 /** Its last turn found nothing. @return whether that took time */
 bool reactor_idle(struct plx_reactor *r, uint64_t now_ticks);
 

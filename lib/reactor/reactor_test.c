@@ -498,7 +498,7 @@ time_between_busy_turns_is_idle(void)
 
 /* -- sleep -- */
 
-#define WAIT_MAX_S 10
+#define WAIT_MAX_S 30
 
 static _Atomic bool no_fence_for_all, sleeps_for_good;
 static _Atomic unsigned n_fences; /* by plx_fence_all() */

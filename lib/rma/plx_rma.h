@@ -68,7 +68,7 @@
 #define PLX_RMA_BATCHES_GET 20u	     /* the same, if they are gets, */
 #define PLX_RMA_BATCHES_SURE 5u	     /* and after the answers to more have found no room */
 #define PLX_RMA_MANY	  512u	     /* operations in flight: gets do not wait for those in batches, */
-#define PLX_RMA_TOO_MANY  1024u	     /* and batches are recalled though a program that posts may not see answers */
+#define PLX_RMA_TOO_MANY  (64u << 10)     /* and batches are recalled though a program that posts may not see answers */
 #define PLX_RMA_MUCH	  (8ull << 20) /* bytes in flight, from here on more than caches hold */
 #define PLX_RMA_ASK_US	  2	     /* a batch waits for its answer, about as long as a call of the device takes */
 #define PLX_RMA_COPY_LEN  32	     /* puts that are kept in their request, bytes */

@@ -223,8 +223,8 @@ gets_go_on(const struct plx_rma *r, const struct plx_rma_ep *e)
 {
 	const struct plx_rma_req *o = e->send;
 
-	return r->posts && o->kind == PLX_RMA_GET && o->offset == 0 && rma_has_gets_only(e) &&
-	       atomic_load_explicit(&r->n_ops, memory_order_relaxed) >= PLX_RMA_MANY;
+	return r->posts && o->kind == PLX_RMA_GET && o->offset == 0 &&
+	       atomic_load_explicit(&r->n_ops, memory_order_relaxed) >= PLX_RMA_MANY && rma_has_gets_only(e);
 }
 
 /*

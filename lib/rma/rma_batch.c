@@ -123,6 +123,14 @@ is_recalled(const struct plx_rma_ep *e)
 	return first != NULL && (first->claimed || first->recalled);
 }
 
+/* While the program posts, gets go past whole ones only: whether the first would be left in batches in part. */
+static bool
+is_for_later(const struct plx_rma_ep *e, const struct plx_rma_req *o, uint32_t most)
+{
+	return e->n_batches != 0 && o->offset == 0 &&
+	       plx_req_of_own(o)->len > (uint64_t)(e->most_gets - e->n_batches) * most;
+}
+
 /*
  * Whether the target is to do the next operation to send.
  * @param most set to the bytes of a batch, at most
@@ -148,6 +156,8 @@ batch_way(const struct plx_rma *r, struct plx_rma_req *o, uint32_t *most)
 		(void)rma_claims_end(ep);
 	}
 	*most = RTE_MIN(r->batch_len, ep->peer->mtu - PLX_RMA_BATCH_HEAD);
+	if (r->posts && !op.put && is_for_later(e, o, *most))
+		return -EAGAIN;
 	if (is_short && TAILQ_NEXT(o, link) == NULL)
 		return 1; /* a message is faster than a call of the device, to any core */
 	way = plx_peer_bulk(&op, 1);
@@ -193,7 +203,7 @@ batch_sent(struct plx_rma *r, struct plx_rma_ep *e, struct rma_batch *b)
 
 /*
  * While the program posts, the answer to a get may be there, but no turn looks; of puts the claims tell. What is
- * posted meanwhile has to end at last.
+ * posted meanwhile to a target that computes has to end at last.
  */
 static bool
 is_unseen(const struct plx_rma *r, const struct rma_batch *b)
@@ -398,9 +408,11 @@ rma_batches_run(struct plx_rma *r, struct plx_rma_ep *e)
 		e->batch_until = batch_until(r, b);
 		if (b->kind == PLX_RMA_PUT && claims_grow(ep))
 			return 0;
-		rma_answered(ep, false);
-		if (b->kind == PLX_RMA_GET && e->n_batches > PLX_RMA_BATCHES_SURE)
-			e->most_gets = PLX_RMA_BATCHES_SURE;
+		if (!(r->posts && b->kind == PLX_RMA_GET)) { /* else it may have answered */
+			rma_answered(ep, false);
+			if (b->kind == PLX_RMA_GET && e->n_batches > PLX_RMA_BATCHES_SURE)
+				e->most_gets = PLX_RMA_BATCHES_SURE;
+		}
 		rma_batches_recall(r, ep);
 	}
 	while ((b = TAILQ_FIRST(&e->batches)) != NULL && b->recalled) {

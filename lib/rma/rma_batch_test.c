@@ -927,27 +927,75 @@ gets_go_past_those_that_wait_for_answers(void)
 	end();
 }
 
+#define LONG_GETS 8
+
+static uint8_t long_got[LONG_GETS][LEN];
+
+/* The first is in batches as far as a call that posts sends these. */
+static void
+long_gets_begin(void)
+{
+	fake.bulk = true;
+	for (unsigned i = 0; i < LEN; i++)
+		there[i] = (uint8_t)(i / 64 + 1);
+	memset(long_got, 0, sizeof(long_got));
+	for (unsigned i = 0; i < LONG_GETS; i++)
+		UNIT_EQ(move(PLX_RMA_GET, long_got[i], LEN, 0), -EINPROGRESS);
+}
+
+/* As behind many others. */
+static void
+long_gets_go_on(void)
+{
+	atomic_fetch_add(&u.w[0]->rma.n_ops, PLX_RMA_MANY);
+	plx_rma_run_late(&u.w[0]->rma, u.to[0][TARGET].ep);
+	atomic_fetch_sub(&u.w[0]->rma.n_ops, PLX_RMA_MANY);
+}
+
+static unsigned
+long_gets_done(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < LONG_GETS; i++)
+		n += long_got[i][LEN - 1] != 0;
+	return n;
+}
+
+static void
+long_gets_end(void)
+{
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
+	for (unsigned i = 0; i < LONG_GETS; i++)
+		UNIT_SAME(long_got[i], there, LEN);
+}
+
 /* The device would end it without its beginning. */
 static void
 what_is_in_batches_in_part_does_not_go_on(void)
 {
-	static uint8_t got[8][LEN];
-
 	begin();
-	fake.bulk = true;
-	for (unsigned i = 0; i < LEN; i++)
-		there[i] = (uint8_t)(i / 64 + 1);
-	memset(got, 0, sizeof(got));
-	atomic_fetch_add(&u.w[0]->rma.n_ops, PLX_RMA_MANY);
-	for (unsigned i = 0; i < RTE_DIM(got); i++) {
-		UNIT_EQ(move(PLX_RMA_GET, got[i], LEN, 0), -EINPROGRESS);
-		plx_rma_run_late(&u.w[0]->rma, u.to[0][TARGET].ep);
-	}
+	long_gets_begin();
+	plx_worker_progress(u.w[0]); /* more than one in batches, and no more batches */
 	UNIT_EQ(state()->n_batches, PLX_RMA_BATCHES_GET);
-	atomic_fetch_sub(&u.w[0]->rma.n_ops, PLX_RMA_MANY);
-	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
-	for (unsigned i = 0; i < RTE_DIM(got); i++)
-		UNIT_SAME(got[i], there, LEN);
+	UNIT_TRUE(PLX_RMA_BATCHES_GET % PARTS != 0);
+	long_gets_go_on(); /* only behind that one */
+	UNIT_EQ(state()->n_batches, PLX_RMA_BATCHES_GET);
+	UNIT_EQ(long_gets_done(), 0);
+	long_gets_end();
+	end();
+}
+
+/* So that the next ones can. */
+static void
+a_get_that_would_be_in_batches_in_part_waits(void)
+{
+	begin();
+	long_gets_begin();
+	long_gets_go_on();
+	UNIT_EQ(state()->n_batches, PARTS);
+	UNIT_EQ(long_gets_done(), LONG_GETS - 1);
+	long_gets_end();
 	end();
 }
 
@@ -980,6 +1028,8 @@ an_unseen_get_does_not_stop_who_only_posts(void)
 	for (unsigned i = 0; i < 200000 && stat_of(0)->batches_back == 0; i++)
 		put(9, 0);
 	UNIT_TRUE(stat_of(0)->batches_back != 0);
+	UNIT_EQ(state()->skip, 0); /* the target may have answered */
+	UNIT_EQ(state()->most_gets, PLX_RMA_BATCHES_GET);
 	UNIT_EQ(got[7], 1);
 	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(there[0], 9);
@@ -1201,6 +1251,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(gets_of_a_program_that_posts_are_not_recalled),
 	UNIT_TEST(gets_go_past_those_that_wait_for_answers),
 	UNIT_TEST(what_is_in_batches_in_part_does_not_go_on),
+	UNIT_TEST(a_get_that_would_be_in_batches_in_part_waits),
 	UNIT_TEST(gets_do_not_go_past_puts),
 	UNIT_TEST(an_unseen_get_does_not_stop_who_only_posts),
 	UNIT_TEST(puts_do_not_go_past_others),
