@@ -37,6 +37,7 @@ struct scene {
 	const struct action *action;
 	unsigned n_calls, n_posted;
 	uint8_t in[2 * LEN_LONG];
+	uint8_t got[64]; /* what an action gets: a receive may write to in meanwhile */
 };
 
 struct action {
@@ -173,7 +174,7 @@ do_rma(struct scene *s)
 	if (s->rkey == NULL)
 		return;
 	posted(ucp_put_nbx(s->p.n[0].ep, out, 64, s->mem, s->rkey, &p));
-	posted(ucp_get_nbx(s->p.n[0].ep, s->in, 64, s->mem, s->rkey, &p));
+	posted(ucp_get_nbx(s->p.n[0].ep, s->got, 64, s->mem, s->rkey, &p));
 	a.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
 	a.datatype = ucp_dt_make_contig(8);
 	posted(ucp_atomic_op_nbx(s->p.n[0].ep, UCP_ATOMIC_OP_ADD, &one, 1, s->mem, s->rkey, &a));
@@ -189,7 +190,7 @@ do_rma_blocking(struct scene *s)
 	if (s->rkey == NULL)
 		return;
 	(void)ucp_put(s->p.n[0].ep, out, 64, s->mem, s->rkey);
-	(void)ucp_get(s->p.n[0].ep, s->in, 64, s->mem, s->rkey);
+	(void)ucp_get(s->p.n[0].ep, s->got, 64, s->mem, s->rkey);
 	(void)ucp_atomic_add64(s->p.n[0].ep, 1, s->mem, s->rkey);
 	(void)ucp_atomic_fadd64(s->p.n[0].ep, 1, s->mem, s->rkey, &v);
 }
