@@ -201,15 +201,18 @@ batch_sent(struct plx_rma *r, struct plx_rma_ep *e, struct rma_batch *b)
 	PLX_STAT_INC(r->stat.batches);
 }
 
-/*
- * While the program posts, the answer to a get may be there, but no turn looks; of puts the claims tell. What is
- * posted meanwhile to a target that computes has to end at last.
- */
+/* While the program posts, the answer to a get may be there, but no turn looks; of puts the claims tell. */
 static bool
 is_unseen(const struct plx_rma *r, const struct rma_batch *b)
 {
-	return r->posts && b->kind == PLX_RMA_GET &&
-	       atomic_load_explicit(&r->n_ops, memory_order_relaxed) < PLX_RMA_TOO_MANY;
+	return r->posts && b->kind == PLX_RMA_GET;
+}
+
+/* What is posted meanwhile to a target that computes has to end at last. */
+static bool
+may_wait_unseen(const struct plx_rma *r)
+{
+	return atomic_load_explicit(&r->n_ops, memory_order_relaxed) < PLX_RMA_TOO_MANY;
 }
 
 bool
@@ -403,16 +406,17 @@ rma_batches_run(struct plx_rma *r, struct plx_rma_ep *e)
 	int rc;
 
 	if (!b->recalled) {
-		if (b->claimed || is_unseen(r, b) || !is_late(r, e->batch_until))
+		const bool unseen = is_unseen(r, b);
+
+		if (b->claimed || (unseen && may_wait_unseen(r)) || !is_late(r, e->batch_until))
 			return 0;
 		e->batch_until = batch_until(r, b);
 		if (b->kind == PLX_RMA_PUT && claims_grow(ep))
 			return 0;
-		if (!(r->posts && b->kind == PLX_RMA_GET)) { /* else it may have answered */
+		if (!unseen)
 			rma_answered(ep, false);
-			if (b->kind == PLX_RMA_GET && e->n_batches > PLX_RMA_BATCHES_SURE)
-				e->most_gets = PLX_RMA_BATCHES_SURE;
-		}
+		if (!unseen && b->kind == PLX_RMA_GET && e->n_batches > PLX_RMA_BATCHES_SURE)
+			e->most_gets = PLX_RMA_BATCHES_SURE;
 		rma_batches_recall(r, ep);
 	}
 	while ((b = TAILQ_FIRST(&e->batches)) != NULL && b->recalled) {
