@@ -575,8 +575,8 @@ enum plx_msg_kind {
 #define PLX_MSG_INLINE 192 /* bytes of data within a plx_msg */
 
 /**
- * A message without a receive, or one that is still arriving. Of a short whole one no more than three lines are
- * looked at: where there are 100,000, each comes from memory.
+ * A message without a receive, or one that is still arriving. Of a whole one with a word of data no more than two
+ * lines are read and written: where there are 100,000, each comes from memory.
  */
 struct plx_msg {
 	struct plx_tag_msg tag;
@@ -585,8 +585,6 @@ struct plx_msg {
 	uint64_t cost;		/* bytes of memory that it takes */
 	uint64_t got;		/* bytes that have arrived */
 	uint8_t *data;
-	struct plx_req *req;	/* the receive that waits for the remaining bytes */
-	uint32_t msg_id;
 	uint8_t kind;		/* enum plx_msg_kind */
 	uint8_t size_class;	/* of data; PLX_MSG_CLASS_INLINE, as in the pool: it is in inl */
 	int16_t ack;		/* AM_RTS, in flight back to the owner: -errno for the sender, 1
@@ -597,8 +595,11 @@ struct plx_msg {
 	bool taken;		/* removed by a probe: waits for msg_recv; AM: received or dropped */
 	bool in_cb;		/* AM, application's side: its handler runs */
 	alignas(8) uint8_t inl[PLX_MSG_INLINE];
-	struct plx_am *am;	/* AM */
+	struct plx_tag_far far;
+	struct plx_req *req;	/* is_partial: the receive that waits for the remaining bytes, or NULL */
 	LIST_ENTRY(plx_msg) partial; /* of the ep's: fragments are missing */
+	struct plx_am *am;	/* AM */
+	uint32_t msg_id;	/* is_partial */
 	TAILQ_ENTRY(plx_msg) chunk;  /* in a stream, or in flight to the application */
 	union {
 		struct plx_rts rts;	/* RTS; SYNC: sreq of it */
@@ -610,7 +611,7 @@ struct plx_msg {
 	};
 };
 
-_Static_assert(offsetof(struct plx_msg, inl) + 16 <= 3 * PLX_LINE, "three lines with 16 bytes of data");
+_Static_assert(offsetof(struct plx_msg, inl) + 8 <= 2 * PLX_LINE, "two lines with 8 bytes of data");
 
 #define PLX_MSG_CLASSES	     6
 #define PLX_MSG_CLASS_INLINE 0xff
@@ -634,7 +635,6 @@ plx_msg_begin(struct plx_msg_pools *p, struct plx_msg *m, uint64_t len, uint64_t
 {
 	m->len = len;
 	m->got = 0;
-	m->req = NULL;
 	m->ep = NULL;
 	m->is_partial = false;
 	m->direct = false;

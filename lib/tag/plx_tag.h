@@ -28,6 +28,8 @@
 #define PLX_TAG_MAX_CLASSES 8
 /** Masks by which unexpected messages are indexed at a time; others are scanned. */
 #define PLX_TAG_MAX_INDEXES 4
+/** Of these, those whose links are in plx_tag_msg. */
+#define PLX_TAG_NEAR_INDEXES 2
 /** Most keys of a mask's table: beyond, receives are scanned. */
 #define PLX_TAG_MAX_SLOTS (UINT32_C(1) << 26)
 
@@ -64,8 +66,16 @@ struct plx_tag_msg {
 	uint64_t tag; /* as sent */
 	uint64_t seq; /* place in arrival order */
 	TAILQ_ENTRY(plx_tag_msg) all;
-	struct plx_tag_link link[PLX_TAG_MAX_INDEXES]; /* same tag under that index's mask */
+	struct plx_tag_link link[PLX_TAG_NEAR_INDEXES]; /* same tag under that index's mask */
 	bool whole; /* set by the caller before plx_tag_keep(): plx_tag_take_whole() may take it */
+};
+
+/**
+ * Its links under more masks. A program seldom uses more than two, so what embeds both keeps this one
+ * away from what every look-up reads.
+ */
+struct plx_tag_far {
+	struct plx_tag_link link[PLX_TAG_MAX_INDEXES - PLX_TAG_NEAR_INDEXES];
 };
 
 /** Counters of one engine. Writer: owner; readers: any, relaxed. */
@@ -99,11 +109,12 @@ extern const struct plx_stat_row plx_tag_stat_rows[];
 /**
  * Make an empty engine.
  * @param seed random, and unknown to peers: the hashing of tags depends on it
+ * @param far_at bytes from each plx_tag_msg to its plx_tag_far
  * @param out set to the engine on success; the caller destroys it
  * @return 0 or -errno
  * Thread: control.  Blocks: may.  Allocates: heap. Errors: -ENOMEM.
  */
-int plx_tag_create(uint64_t seed, struct plx_tag **out);
+int plx_tag_create(uint64_t seed, size_t far_at, struct plx_tag **out);
 
 /**
  * Destroy an engine; linked entries are forgotten, not freed.

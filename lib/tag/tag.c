@@ -23,7 +23,7 @@
 #include "tag_int.h"
 
 static_assert(sizeof(struct plx_tag_recv) <= 64, "a line of the request");
-static_assert(sizeof(struct plx_tag_msg) <= 128, "two lines of the kept message");
+static_assert(sizeof(struct plx_tag_msg) <= 72, "a line, and two words of the next");
 static_assert(offsetof(struct tag_class, table.old_shift) < PLX_LINE, "a look-up reads line 0");
 static_assert(offsetof(struct plx_tag_stat, probes) < PLX_LINE, "each match counts in line 0");
 static_assert(offsetof(struct plx_tag, stat) == 0, "plx_tag_stats() is inline");
@@ -247,13 +247,23 @@ recv_pop(struct plx_tag *t, struct tag_class *c, struct tag_slot *s)
 	class_leave(t, c);
 }
 
+/* Bytes from a kept message to its link of index i. */
+static size_t
+link_at(const struct plx_tag *t, uint32_t i)
+{
+	if (i < PLX_TAG_NEAR_INDEXES)
+		return offsetof(struct plx_tag_msg, link) + i * sizeof(struct plx_tag_link);
+	return t->far_at + (i - PLX_TAG_NEAR_INDEXES) * sizeof(struct plx_tag_link);
+}
+
 static void
-init(struct plx_tag *t, uint64_t seed)
+init(struct plx_tag *t, uint64_t seed, size_t far_at)
 {
 	uint32_t i;
 
 	memset(t, 0, sizeof(*t));
 	t->seed = seed;
+	t->far_at = far_at;
 	TAILQ_INIT(&t->residual);
 	TAILQ_INIT(&t->all);
 	for (i = 0; i < PLX_TAG_MAX_CLASSES; i++)
@@ -261,19 +271,19 @@ init(struct plx_tag *t, uint64_t seed)
 	for (i = 0; i < PLX_TAG_MAX_INDEXES; i++) {
 		tag_table_init(&t->indexes[i].table, t->first[PLX_TAG_MAX_CLASSES + i], seed | 1,
 			&t->stat);
-		t->indexes[i].at = offsetof(struct plx_tag_msg, link) + i * sizeof(struct plx_tag_link);
+		t->indexes[i].at = link_at(t, i);
 	}
 	class_find(t, UINT64_MAX); /* post() may then rely on class_last */
 }
 
 int
-plx_tag_create(uint64_t seed, struct plx_tag **out)
+plx_tag_create(uint64_t seed, size_t far_at, struct plx_tag **out)
 {
 	struct plx_tag *t = aligned_alloc(PLX_LINE, sizeof(*t));
 
 	if (t == NULL)
 		return -ENOMEM;
-	init(t, seed);
+	init(t, seed, far_at);
 	*out = t;
 	return 0;
 }
@@ -281,7 +291,7 @@ plx_tag_create(uint64_t seed, struct plx_tag **out)
 void
 plx_tag_forget(struct plx_tag *t)
 {
-	init(t, t->seed);
+	init(t, t->seed, t->far_at);
 }
 
 void

@@ -57,7 +57,8 @@ struct plx_tag {
 	uint32_t class_last; /* that of the last post */
 	uint32_t index_n;
 	struct tag_residual residual;
-	uint32_t few_n; /* not 0: all posted receives are in few, in post order */
+	uint32_t few_n;  /* not 0: all posted receives are in few, in post order */
+	uint32_t far_at; /* from an unexpected message to its far links, bytes */
 	struct tag_few few[TAG_FEW];
 	/* unexpected messages */
 	uint64_t clock; /* keeps and finds; the seq of messages */

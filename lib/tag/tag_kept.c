@@ -20,7 +20,7 @@
 #include "tag_int.h"
 
 #define TAG_SCAN_MAX  8     /* unexpected messages that are scanned, whatever the mask */
-#define TAG_MSG_LINES 3     /* cache lines of a message that are read, with what embeds it */
+#define TAG_MSG_LINES 2     /* cache lines of a message that are read, with what embeds it */
 #define TAG_FEED_N    2     /* messages indexed by one keep(), so that indexes catch up */
 #define TAG_FEED_IDLE 4096  /* keeps and finds after which an unused index is no longer fed, */
 #define TAG_OTHER_IDLE 65536 /* and after which another mask may have it */

@@ -28,12 +28,18 @@ static bool no_memory;
 #define ANY_SOURCE UINT64_C(0xffff0000ffffffff) /* 16 bits context, 16 rank, 32 tag */
 #define ANY_TAG    UINT64_C(0xffffffff00000000)
 
+/* A message with its links under many masks. */
+struct kept {
+	struct plx_tag_msg m;
+	struct plx_tag_far far;
+};
+
 static struct plx_tag *
 engine_of(uint64_t seed)
 {
 	struct plx_tag *t = NULL;
 
-	CU_ASSERT_EQUAL_FATAL(plx_tag_create(seed, &t), 0);
+	CU_ASSERT_EQUAL_FATAL(plx_tag_create(seed, offsetof(struct kept, far), &t), 0);
 	return t;
 }
 
@@ -99,7 +105,7 @@ create_without_memory_says_so(void)
 	struct plx_tag *t = (struct plx_tag *)&no_memory;
 
 	no_memory = true;
-	CU_ASSERT_EQUAL(plx_tag_create(1, &t), -ENOMEM);
+	CU_ASSERT_EQUAL(plx_tag_create(1, offsetof(struct kept, far), &t), -ENOMEM);
 	no_memory = false;
 	CU_ASSERT_PTR_EQUAL(t, &no_memory);
 }
@@ -142,16 +148,16 @@ bits_outside_the_mask_do_not_matter(void)
 {
 	struct plx_tag *t = engine();
 	struct plx_tag_recv r;
-	struct plx_tag_msg m;
+	struct kept m;
 
 	plx_tag_post(t, &r, UINT64_C(0x1111222233334444), ANY_SOURCE);
 	CU_ASSERT_PTR_NULL(match(t, UINT64_C(0x1111999933334445)));
 	CU_ASSERT_PTR_EQUAL(match(t, UINT64_C(0x1111999933334444)), &r);
 	plx_tag_post(t, &r, EXACT, 0);
 	CU_ASSERT_PTR_EQUAL(match(t, 1), &r);
-	plx_tag_keep(t, &m, UINT64_C(0x1111222233334444));
-	CU_ASSERT_EQUAL(m.tag, UINT64_C(0x1111222233334444));
-	CU_ASSERT_PTR_EQUAL(plx_tag_find(t, UINT64_C(0x1111777733334444), ANY_SOURCE), &m);
+	plx_tag_keep(t, &m.m, UINT64_C(0x1111222233334444));
+	CU_ASSERT_EQUAL(m.m.tag, UINT64_C(0x1111222233334444));
+	CU_ASSERT_PTR_EQUAL(plx_tag_find(t, UINT64_C(0x1111777733334444), ANY_SOURCE), &m.m);
 	CU_ASSERT_PTR_NULL(plx_tag_find(t, UINT64_C(0x1111777733334444), EXACT));
 	plx_tag_destroy(t);
 }
@@ -298,20 +304,20 @@ only_the_earliest_is_taken_and_only_whole(void)
 {
 	for (unsigned n = 2; n <= 100; n += 14) {
 		struct plx_tag *t = engine();
-		struct plx_tag_msg m[100];
+		struct kept m[100];
 
 		for (unsigned i = 0; i < n; i++) {
-			m[i].whole = i % 2 == 0;
-			plx_tag_keep(t, &m[i], i / 2);
+			m[i].m.whole = i % 2 == 0;
+			plx_tag_keep(t, &m[i].m, i / 2);
 		}
 		CU_ASSERT_PTR_NULL(plx_tag_take_whole(t, 1000, EXACT));
 		for (unsigned i = 0; i < n; i += 2) {
-			CU_ASSERT_PTR_EQUAL(plx_tag_take_whole(t, i / 2, EXACT), &m[i]);
+			CU_ASSERT_PTR_EQUAL(plx_tag_take_whole(t, i / 2, EXACT), &m[i].m);
 			CU_ASSERT_PTR_NULL(plx_tag_take_whole(t, i / 2, EXACT));
-			CU_ASSERT_PTR_EQUAL(plx_tag_find(t, i / 2, EXACT), &m[i + 1]);
+			CU_ASSERT_PTR_EQUAL(plx_tag_find(t, i / 2, EXACT), &m[i + 1].m);
 		}
 		CU_ASSERT_EQUAL(plx_tag_stats(t)->kept, n / 2);
-		CU_ASSERT_PTR_EQUAL(plx_tag_msg_first(t), &m[1]);
+		CU_ASSERT_PTR_EQUAL(plx_tag_msg_first(t), &m[1].m);
 		plx_tag_destroy(t);
 	}
 }
@@ -339,19 +345,19 @@ static void
 find_returns_earliest_kept_and_leaves_it(void)
 {
 	struct plx_tag *t = engine();
-	struct plx_tag_msg m[100];
+	struct kept m[100];
 
 	for (int i = 0; i < 100; i++)
-		plx_tag_keep(t, &m[i], i % 10);
+		plx_tag_keep(t, &m[i].m, i % 10);
 	for (int i = 0; i < 10; i++) {
-		CU_ASSERT_PTR_EQUAL(plx_tag_find(t, i, EXACT), &m[i]);
-		CU_ASSERT_PTR_EQUAL(plx_tag_find(t, i, EXACT), &m[i]);
+		CU_ASSERT_PTR_EQUAL(plx_tag_find(t, i, EXACT), &m[i].m);
+		CU_ASSERT_PTR_EQUAL(plx_tag_find(t, i, EXACT), &m[i].m);
 	}
-	CU_ASSERT_PTR_EQUAL(plx_tag_find(t, 0, 0), &m[0]);
+	CU_ASSERT_PTR_EQUAL(plx_tag_find(t, 0, 0), &m[0].m);
 	for (int i = 0; i < 100; i++) {
-		CU_ASSERT_PTR_EQUAL(plx_tag_find(t, i % 10, EXACT), &m[i]);
-		CU_ASSERT_PTR_EQUAL(plx_tag_find(t, 0, 0), &m[i]);
-		plx_tag_take(t, &m[i]);
+		CU_ASSERT_PTR_EQUAL(plx_tag_find(t, i % 10, EXACT), &m[i].m);
+		CU_ASSERT_PTR_EQUAL(plx_tag_find(t, 0, 0), &m[i].m);
+		plx_tag_take(t, &m[i].m);
 	}
 	CU_ASSERT_EQUAL(plx_tag_stats(t)->kept, 0);
 	plx_tag_destroy(t);
@@ -361,13 +367,13 @@ static void
 more_masks_than_indexes_find_the_earliest(void)
 {
 	struct plx_tag *t = engine();
-	struct plx_tag_msg m[256];
+	struct kept m[256];
 
 	for (int i = 0; i < 256; i++)
-		plx_tag_keep(t, &m[i], i);
+		plx_tag_keep(t, &m[i].m, i);
 	for (int round = 0; round < 20; round++)
 		for (int bit = 0; bit < 8; bit++)
-			CU_ASSERT_PTR_EQUAL(plx_tag_find(t, 255, 1 << bit), &m[1 << bit]);
+			CU_ASSERT_PTR_EQUAL(plx_tag_find(t, 255, 1 << bit), &m[1 << bit].m);
 	CU_ASSERT_EQUAL(plx_tag_stats(t)->indexes, PLX_TAG_MAX_INDEXES);
 	CU_ASSERT(plx_tag_stats(t)->index_recycled > 0);
 	plx_tag_destroy(t);
@@ -378,7 +384,7 @@ walk_meets_all_in_order_and_allows_cancel(void)
 {
 	enum { N = 1000 };
 	static struct plx_tag_recv r[N];
-	static struct plx_tag_msg m[N];
+	static struct kept m[N];
 	struct plx_tag *t = engine();
 	struct plx_tag_recv *p, *next;
 	struct plx_tag_msg *q;
@@ -386,7 +392,7 @@ walk_meets_all_in_order_and_allows_cancel(void)
 
 	for (i = 0; i < N; i++) {
 		plx_tag_post(t, &r[i], i, i % 3 == 0 ? EXACT : ~(UINT64_C(1) << (32 + i % 11)));
-		plx_tag_keep(t, &m[i], i);
+		plx_tag_keep(t, &m[i].m, i);
 	}
 	for (p = plx_tag_recv_first(t), i = 0; p != NULL; p = next, i++) {
 		next = plx_tag_recv_next(p);
@@ -396,7 +402,7 @@ walk_meets_all_in_order_and_allows_cancel(void)
 	CU_ASSERT_EQUAL(i, N);
 	CU_ASSERT_PTR_NULL(plx_tag_recv_first(t));
 	for (q = plx_tag_msg_first(t), i = 0; q != NULL; q = plx_tag_msg_next(q), i++)
-		CU_ASSERT_PTR_EQUAL(q, &m[i]);
+		CU_ASSERT_PTR_EQUAL(q, &m[i].m);
 	CU_ASSERT_EQUAL(i, N);
 	plx_tag_destroy(t);
 }
@@ -454,7 +460,7 @@ tags_chosen_to_collide_do_not(void)
 {
 	enum { N = 4096 };
 	struct plx_tag_recv *r = calloc(N, sizeof(*r));
-	struct plx_tag_msg *m = calloc(N, sizeof(*m));
+	struct kept *m = calloc(N, sizeof(*m));
 
 	CU_ASSERT_FATAL(r != NULL && m != NULL);
 	for (unsigned k = 0; k < seed_n; k++) {
@@ -468,9 +474,9 @@ tags_chosen_to_collide_do_not(void)
 		for (uint32_t i = 0; i < N; i++)
 			CU_ASSERT_PTR_EQUAL(match(t, tag_of_crc_zero(i)), &r[i]);
 		for (uint32_t i = 0; i < N; i++)
-			plx_tag_keep(t, &m[i], tag_of_crc_zero(i));
+			plx_tag_keep(t, &m[i].m, tag_of_crc_zero(i));
 		for (uint32_t i = N; i-- > 0;)
-			CU_ASSERT_PTR_EQUAL(plx_tag_find(t, tag_of_crc_zero(i), EXACT), &m[i]);
+			CU_ASSERT_PTR_EQUAL(plx_tag_find(t, tag_of_crc_zero(i), EXACT), &m[i].m);
 		CU_ASSERT_EQUAL(t->stat.indexes, 1);
 		CU_ASSERT(longest_run(&t->indexes[0].table) < 200);
 		plx_tag_destroy(t);
@@ -483,22 +489,22 @@ static void
 cost_in_steps_does_not_follow_depth(void)
 {
 	enum { N = 20000 };
-	static struct plx_tag_msg m[N];
+	static struct kept m[N];
 	struct plx_tag *t = engine();
 	uint64_t before;
 
 	for (int i = 0; i < N; i++)
-		plx_tag_keep(t, &m[i], i);
+		plx_tag_keep(t, &m[i].m, i);
 	for (int i = N - 1; i >= 0; i--) {
-		CU_ASSERT_PTR_EQUAL(plx_tag_find(t, i, EXACT), &m[i]);
-		CU_ASSERT_PTR_EQUAL(plx_tag_find(t, i, ANY_SOURCE), &m[i]);
+		CU_ASSERT_PTR_EQUAL(plx_tag_find(t, i, EXACT), &m[i].m);
+		CU_ASSERT_PTR_EQUAL(plx_tag_find(t, i, ANY_SOURCE), &m[i].m);
 	}
 	CU_ASSERT_EQUAL(plx_tag_stats(t)->scanned, 2 * N);
 	before = plx_tag_stats(t)->scanned;
 	for (int i = 0; i < N; i++) {
-		plx_tag_take(t, &m[i]);
-		plx_tag_keep(t, &m[i], i);
-		CU_ASSERT_PTR_EQUAL(plx_tag_find(t, i, EXACT), &m[i]);
+		plx_tag_take(t, &m[i].m);
+		plx_tag_keep(t, &m[i].m, i);
+		CU_ASSERT_PTR_EQUAL(plx_tag_find(t, i, EXACT), &m[i].m);
 	}
 	CU_ASSERT_EQUAL(plx_tag_stats(t)->scanned, before);
 	plx_tag_destroy(t);
@@ -509,18 +515,18 @@ static void
 an_index_that_nobody_asks_is_left_behind_and_catches_up(void)
 {
 	enum { N = 10000 };
-	static struct plx_tag_msg m[N];
+	static struct kept m[N];
 	struct plx_tag *t = engine();
 
 	for (int i = 0; i < N; i++) {
-		plx_tag_keep(t, &m[i], i);
-		CU_ASSERT_PTR_EQUAL(plx_tag_find(t, i, i < 16 ? EXACT : ANY_SOURCE), &m[i]);
+		plx_tag_keep(t, &m[i].m, i);
+		CU_ASSERT_PTR_EQUAL(plx_tag_find(t, i, i < 16 ? EXACT : ANY_SOURCE), &m[i].m);
 	}
 	CU_ASSERT_EQUAL(t->indexes[0].mask, EXACT);
-	CU_ASSERT(t->indexes[0].fed < m[N / 2].seq);
-	plx_tag_take(t, &m[N - 2]); /* not in it */
-	CU_ASSERT_PTR_EQUAL(plx_tag_find(t, N - 1, EXACT), &m[N - 1]);
-	CU_ASSERT_EQUAL(t->indexes[0].fed, m[N - 1].seq);
+	CU_ASSERT(t->indexes[0].fed < m[N / 2].m.seq);
+	plx_tag_take(t, &m[N - 2].m); /* not in it */
+	CU_ASSERT_PTR_EQUAL(plx_tag_find(t, N - 1, EXACT), &m[N - 1].m);
+	CU_ASSERT_EQUAL(t->indexes[0].fed, m[N - 1].m.seq);
 	CU_ASSERT_PTR_NULL(plx_tag_find(t, N - 2, EXACT));
 	plx_tag_destroy(t);
 }
@@ -548,6 +554,7 @@ struct oracle_recv {
 };
 struct oracle_msg {
 	struct plx_tag_msg m;
+	struct plx_tag_far far; /* as in struct kept */
 	uint64_t tag;
 	struct oracle_msg *next, *prev;
 };
@@ -931,26 +938,26 @@ static void
 deep_unexpected_queue_grows_and_drains_right(void)
 {
 	enum { N = 60000 };
-	static struct plx_tag_msg m[N];
+	static struct kept m[N];
 	struct plx_tag *t = engine();
 	uint64_t wrong = 0;
 
 	for (uint64_t i = 0; i < N; i++) {
-		plx_tag_keep(t, &m[i], i << 32 | i % 1000);
+		plx_tag_keep(t, &m[i].m, i << 32 | i % 1000);
 		if (i % 7 == 6) {
-			wrong += plx_tag_find(t, i % 1000, 0xffffffff) != &m[i % 1000];
-			wrong += plx_tag_find(t, i << 32 | i % 1000, EXACT) != &m[i];
+			wrong += plx_tag_find(t, i % 1000, 0xffffffff) != &m[i % 1000].m;
+			wrong += plx_tag_find(t, i << 32 | i % 1000, EXACT) != &m[i].m;
 		}
 	}
 	for (uint64_t i = 0; i < N / 2; i++) {
-		wrong += plx_tag_find(t, i % 1000, 0xffffffff) != &m[i];
-		plx_tag_take(t, &m[i]);
+		wrong += plx_tag_find(t, i % 1000, 0xffffffff) != &m[i].m;
+		plx_tag_take(t, &m[i].m);
 	}
 	for (uint64_t i = N / 2; i < N; i++) {
 		uint64_t k = N / 2 + (i * 7919) % (N / 2);
 
-		wrong += plx_tag_find(t, k << 32 | k % 1000, EXACT) != &m[k];
-		plx_tag_take(t, &m[k]);
+		wrong += plx_tag_find(t, k << 32 | k % 1000, EXACT) != &m[k].m;
+		plx_tag_take(t, &m[k].m);
 		wrong += plx_tag_find(t, k << 32 | k % 1000, EXACT) != NULL;
 	}
 	CU_ASSERT_EQUAL(wrong, 0);

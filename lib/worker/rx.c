@@ -260,7 +260,6 @@ rx_first(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 		}
 		m->kind = PLX_MSG_EAGER;
 		m->len = h.len;
-		m->req = req;
 		m->direct = true;
 		req->recv.info_tag = h.tag;
 		req->recv.info_len = h.len;
@@ -275,6 +274,7 @@ rx_first(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 		plx_copy(m->data, data, len);
 	}
 	m->msg_id = h.msg_id;
+	m->req = req;
 	m->got = len;
 	m->is_partial = true;
 	LIST_INSERT_HEAD(&plx_worker_ep(m->ep)->partial, m, partial);
@@ -448,12 +448,13 @@ worker_recv_msg(struct plx_worker *w, struct plx_msg *m, struct plx_req *req)
 static void
 partial_drop(struct plx_worker *w, struct plx_msg *m, int err)
 {
-	struct plx_req *req = m->req;
+	struct plx_req *req;
 
 	if (m->kind >= PLX_MSG_AM) {
 		plx_am_msg_put(&w->am, m);
 		return;
 	}
+	req = m->req;
 	LIST_REMOVE(m, partial);
 	m->is_partial = false;
 	if (req != NULL) {

@@ -384,7 +384,7 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 	if (rc == 0)
 		rc = worker_chans_open(w, params);
 	if (rc == 0)
-		rc = plx_tag_create(tag_seed, &w->tag);
+		rc = plx_tag_create(tag_seed, offsetof(struct plx_msg, far) - offsetof(struct plx_msg, tag), &w->tag);
 	if (rc != 0)
 		goto free_w;
 	rc = plx_req_pool_open(&w->reqs, params->user_len, w->dedicated, params->user_init,
