@@ -68,6 +68,118 @@ a_look_takes_a_short_message(void)
 	queue_close(b);
 }
 
+/* Data that is looked at from its page k on: the receiver looks, while the sender copies. */
+static struct {
+	struct plx_queue *q;
+	uint8_t *data;
+	uint32_t n;		/* pages read so far */
+	uint32_t coming[4];	/* what the receiver had fetched then */
+} slow_data;
+
+#define SLOW_PAGE 4096u
+
+static void
+on_slow_page(int sig, siginfo_t *info, void *context)
+{
+	const uint64_t page = ((uintptr_t)info->si_addr - (uintptr_t)slow_data.data) / SLOW_PAGE;
+	struct plx_rx rx[4];
+
+	(void)sig;
+	(void)context;
+	if (page != slow_data.n || page >= RTE_DIM(slow_data.coming))
+		abort();
+	if (slow_data.q->rx_look(slow_data.q, rx) != PLX_RX_NONE)
+		abort();
+	slow_data.coming[slow_data.n++] = shm_queue(slow_data.q)->only->coming;
+	mprotect(slow_data.data + page * SLOW_PAGE, SLOW_PAGE, PROT_READ);
+}
+
+static void
+what_is_written_of_a_message_is_fetched_while_the_rest_is_written(void)
+{
+	const uint32_t len = 3 * SLOW_PAGE;
+	struct sigaction on_fault = {.sa_sigaction = on_slow_page, .sa_flags = SA_SIGINFO}, before;
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	uint64_t i = 0, turns = 0;
+	struct plx_tx tx = {.peer = to_b, .hdr = &i, .hdr_len = sizeof(i), .len = len};
+	struct plx_rx rx[4];
+
+	UNIT_EQ_FATAL(msg_send(to_b, 0, 8), 0);
+	UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+	b->rx_release(b, rx, 1);
+	slow_data.data = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CU_ASSERT_FATAL(slow_data.data != MAP_FAILED);
+	slow_data.q = b;
+	a->turns = &turns;
+	tx.data = slow_data.data;
+	sigaction(SIGSEGV, &on_fault, &before);
+	for (i = 1; i < 4; i++) { /* the second begins again, and the third is one of several */
+		mprotect(slow_data.data, len, PROT_READ | PROT_WRITE);
+		unit_fill(slow_data.data, len, i);
+		mprotect(slow_data.data, len, PROT_NONE);
+		slow_data.n = 0;
+		turns += i < 3;
+		tx.op = (uint8_t)i;
+		shm_peer(to_b)->past_min = UINT32_MAX;
+		shm_peer(to_b)->probe_at = UINT64_MAX;
+		UNIT_EQ_FATAL(plx_peer_tx(&tx), 0);
+		UNIT_EQ(slow_data.n, 3);
+		for (uint32_t k = 1; k < 3 && i < 3; k++)
+			UNIT_EQ(slow_data.coming[k], RTE_ALIGN_CEIL(k * SLOW_PAGE + 8, SHM_LINE));
+		UNIT_EQ(shm_queue(b)->only->coming_pos, RTE_MIN(i, 2u));
+		UNIT_EQ_FATAL(b->rx_look(b, rx), PLX_RX_HELD);
+		CU_ASSERT(msg_is(&rx[0], i, len));
+		b->rx_release(b, rx, 1);
+	}
+	sigaction(SIGSEGV, &before, NULL);
+	munmap(slow_data.data, len);
+	queue_close(a);
+	queue_close(b);
+}
+
+static void
+a_message_that_is_said_to_come_from_elsewhere_is_not_fetched(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	const struct shm_peer *p = shm_peer(to_b);
+	const struct {
+		union shm_ref ref;
+		uint16_t len;
+		uint8_t kind;
+	} said[] = {
+		{{{0, SHM_MSG_MAX + 1}}, 64, SHM_CELL_DATA},
+		{{{p->data_len - 64, 65}}, 64, SHM_CELL_DATA},
+		{{{UINT32_MAX, 64}}, 64, SHM_CELL_DATA},
+		{{{0, 64}}, 65, SHM_CELL_DATA},
+		{{{0, 64}}, UINT16_MAX, SHM_CELL_DATA},
+		{{{0, 64}}, 64, SHM_CELL_INLINE},
+		{{{0, 64}}, 64, 0},
+	};
+	struct plx_rx rx[4];
+
+	UNIT_EQ_FATAL(msg_send(to_b, 0, 8), 0);
+	UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+	b->rx_release(b, rx, 1);
+	for (uint32_t i = 0; i < RTE_DIM(said); i++) {
+		struct shm_cell *cell = (struct shm_cell *)(uintptr_t)to_b->tx_line;
+		const union shm_cell_head head = {.seq = p->tx_seq | SHM_SEQ_COMING, .len = said[i].len, .kind = said[i].kind};
+
+		memcpy(cell->body, &said[i].ref, sizeof(said[i].ref));
+		cell->head = head.word;
+		UNIT_EQ(b->rx_look(b, rx), PLX_RX_NONE);
+		UNIT_EQ(shm_queue(b)->only->coming, 0);
+		UNIT_EQ(burst(b, rx, 4), 0);
+	}
+	UNIT_EQ_FATAL(msg_send(to_b, 1, 8), 0); /* and is forgotten */
+	UNIT_EQ_FATAL(b->rx_look(b, rx), PLX_RX_ONE);
+	CU_ASSERT(msg_is(&rx[0], 1, 8));
+	UNIT_EQ(b->stat.rx_drop_bad_cell, 0);
+	queue_close(a);
+	queue_close(b);
+}
+
 /* A sender has all cells again that were taken one by one, but for the last. */
 static void
 what_looks_take_is_free_for_the_sender(void)
@@ -1707,6 +1819,8 @@ a_shared_area_is_seen_by_another_process(void)
 
 static CU_TestInfo shm_slot_tests[] = {
 	UNIT_TEST(a_look_takes_a_short_message),
+	UNIT_TEST(what_is_written_of_a_message_is_fetched_while_the_rest_is_written),
+	UNIT_TEST(a_message_that_is_said_to_come_from_elsewhere_is_not_fetched),
 	UNIT_TEST(what_looks_take_is_free_for_the_sender),
 	UNIT_TEST(a_peer_tells_where_its_next_message_is_written),
 	UNIT_TEST(a_line_is_asked_for_once),

@@ -34,7 +34,7 @@
 #include <stdint.h>
 
 #define SHM_LINE	64
-#define SHM_MAGIC	0x62764d4853584c50ull /* "PLXSHMvb" */
+#define SHM_MAGIC	0x63764d4853584c50ull /* "PLXSHMvc" */
 #define SHM_CELL	128u /* bytes */
 #ifndef SHM_CELLS /* a model of memory takes a shorter lap */
 #define SHM_CELLS	128u /* in a slot; a power of two */
@@ -77,8 +77,8 @@ enum shm_cell_kind {
 /** The first 8 bytes of a cell, one store, the last. */
 union shm_cell_head {
 	struct {
-		uint32_t seq; /* position / SHM_CELLS + 1 */
-		uint16_t len; /* of the body, SHM_CELL_INLINE */
+		uint32_t seq; /* shm_seq() of its position */
+		uint16_t len; /* of the body, SHM_CELL_INLINE; SHM_SEQ_COMING: bytes that are written */
 		uint8_t op;
 		uint8_t kind;
 	};
@@ -91,6 +91,12 @@ struct shm_cell {
 	uint8_t body[SHM_CELL_BODY];
 };
 _Static_assert(sizeof(struct shm_cell) == SHM_CELL, "shared layout");
+
+/**
+ * In the seq of a cell whose message is being written: no message yet, but the body is its shm_ref, and the first
+ * len bytes of it are there. Such a cell is a hint for the receiver's caches only.
+ */
+#define SHM_SEQ_COMING 0x80000000u
 
 /** The place of the message of a SHM_CELL_DATA. */
 union shm_ref {
@@ -219,10 +225,11 @@ shm_data_off(uint32_t n_slots, uint32_t n_wide, uint32_t i)
 	return shm_front_len(n_slots, n_wide) - (uint64_t)(n_slots - i) * SHM_DATA_LEN;
 }
 
+/** The sequence number of a cell: that of its lap, in 31 bits. */
 static inline uint32_t
 shm_seq(uint64_t pos)
 {
-	return (uint32_t)(pos / SHM_CELLS) + 1;
+	return (uint32_t)(pos / SHM_CELLS + 1) & ~SHM_SEQ_COMING;
 }
 
 #endif

@@ -175,6 +175,56 @@ data_lead(const struct shm_peer *p, const struct plx_tx *tx)
 	return tx->len >= SHM_ALIGNED_MIN && tx->len < p->past_min ? -(tx->hdr_len + tx->skew) & (SHM_LINE - 1) : 0;
 }
 
+static inline void
+slot_coming(struct shm_peer *p, uint32_t len)
+{
+	union shm_cell_head head = {.seq = p->tx_seq | SHM_SEQ_COMING, .len = len, .kind = SHM_CELL_DATA};
+
+	/* pairs with the acquire in look_at_coming() */
+	atomic_store_explicit(&slot_cell(p)->head, head.word, memory_order_release);
+}
+
+/*
+ * Copy data to its place behind a header, and let the receiver fetch what is written meanwhile: both work at
+ * once. Of 8 KiB that takes 40 of 590 ns.
+ */
+static __rte_noinline void
+copy_coming(struct shm_peer *p, uint8_t *msg, const struct plx_tx *tx)
+{
+	union shm_ref ref = {{(uint32_t)(msg - p->data), tx->hdr_len + tx->len}};
+	const uint8_t *from = tx->data;
+	uint8_t *to = msg + tx->hdr_len;
+	uint32_t left = tx->len;
+
+	memcpy(slot_cell(p)->body, &ref, sizeof(ref));
+	for (; left > SHM_COMING_STEP; left -= SHM_COMING_STEP) {
+		plx_copy(to, from, SHM_COMING_STEP);
+		to += SHM_COMING_STEP;
+		from += SHM_COMING_STEP;
+		slot_coming(p, to - msg);
+	}
+	plx_copy(to, from, left);
+}
+
+/* @return whether it is the first data of this turn: a receiver that has several to take looks at none that come */
+static inline bool
+is_first_data(struct shm_peer *p)
+{
+	const uint64_t *turns = p->peer.q->turns;
+	const uint64_t last = p->data_turn;
+
+	if (turns == NULL)
+		return false;
+	p->data_turn = *turns;
+	return p->data_turn != last;
+}
+
+static inline bool
+copies_coming(struct shm_peer *p, const struct plx_tx *tx)
+{
+	return tx->len > SHM_COMING_STEP && tx->len <= SHM_COMING_MAX && tx->pack == NULL && is_first_data(p);
+}
+
 /* Into the data area; separate, so that a message that a cell has room for saves no registers for it. */
 static __rte_noinline int
 slot_tx_data(struct shm_peer *p, const struct plx_tx *tx)
@@ -193,7 +243,10 @@ slot_tx_data(struct shm_peer *p, const struct plx_tx *tx)
 			plx_copy_ahead(to, lead + len);
 		to += lead;
 		memcpy(to, tx->hdr, tx->hdr_len);
-		shm_tx_copy(to + tx->hdr_len, tx);
+		if (copies_coming(p, tx))
+			copy_coming(p, to, tx);
+		else
+			shm_tx_copy(to + tx->hdr_len, tx);
 	}
 	slot_put_data(p, tx->op, to, len);
 	if (unlikely(lead + len > SHM_SHORT_ROOM || tx->much || p->peer.tx_sure <= 1)) /* much may have skipped a lot */
@@ -412,13 +465,20 @@ slot_has(const struct shm_rx_slot *r)
 
 /* The place of a message in the data area. @return whether it is valid */
 static inline bool
+slot_ref(const struct shm_rx_slot *r, const struct shm_cell *cell, uint8_t kind, union shm_ref *ref)
+{
+	/* once: the sender may still write */
+	ref->word = __atomic_load_n((const uint64_t *)cell->body, __ATOMIC_RELAXED);
+	return likely(kind == SHM_CELL_DATA && ref->len <= SHM_MSG_MAX && ref->off <= r->data_len - ref->len);
+}
+
+/* @return whether the message is valid */
+static inline bool
 slot_found_data(const struct shm_rx_slot *r, const struct shm_cell *cell, uint8_t kind, struct plx_rx *rx)
 {
 	union shm_ref ref;
 
-	/* once: the sender may still write */
-	ref.word = __atomic_load_n((const uint64_t *)cell->body, __ATOMIC_RELAXED);
-	if (unlikely(kind != SHM_CELL_DATA || ref.len > SHM_MSG_MAX || ref.off > r->data_len - ref.len))
+	if (unlikely(!slot_ref(r, cell, kind, &ref)))
 		return false;
 	rx->data = r->data + ref.off;
 	rx->len = ref.len;
@@ -621,6 +681,35 @@ look_at_data(struct plx_queue *q, struct plx_rx *rx, struct shm_rx_slot *r, uint
 	return PLX_RX_HELD;
 }
 
+static inline enum plx_rx_found
+look_at_mail(const struct shm_queue *sq)
+{
+	return unlikely(shm_mail_waits(sq)) ? PLX_RX_BURST : PLX_RX_NONE;
+}
+
+/* The next message is being written: fetch what is there. With no more than q, so that a look saves no registers. */
+static __rte_noinline enum plx_rx_found
+look_at_coming(struct plx_queue *q)
+{
+	const struct shm_queue *sq = shm_queue(q);
+	struct shm_rx_slot *r = sq->only;
+	union shm_cell_head head;
+	union shm_ref ref;
+
+	/* pairs with the release in slot_coming() */
+	head.word = atomic_load_explicit(&r->next->head, memory_order_acquire);
+	if ((head.seq ^ r->seq) != SHM_SEQ_COMING) /* by now all is there */
+		return look_at_mail(sq);
+	if (r->coming_pos != r->pos) {
+		r->coming_pos = r->pos;
+		r->coming = 0;
+	}
+	if (likely(slot_ref(r, r->next, head.kind, &ref) && head.len <= ref.len))
+		for (; r->coming < head.len; r->coming += SHM_LINE)
+			rte_prefetch0(r->data + ref.off + r->coming);
+	return look_at_mail(sq);
+}
+
 enum plx_rx_found
 shm_rx_look(struct plx_queue *q, struct plx_rx *rx)
 {
@@ -638,7 +727,7 @@ shm_rx_look(struct plx_queue *q, struct plx_rx *rx)
 	/* pairs with the release in slot_put() */
 	head.word = atomic_load_explicit(&cell->head, memory_order_acquire);
 	if (head.seq != r->seq)
-		return unlikely(shm_mail_waits(sq)) ? PLX_RX_BURST : PLX_RX_NONE;
+		return unlikely((head.seq & SHM_SEQ_COMING) != 0) ? look_at_coming(q) : look_at_mail(sq);
 	if (unlikely(head.kind != SHM_CELL_INLINE || head.len > SHM_CELL_BODY))
 		return look_at_data(q, rx, r, head.word, cell);
 	rx->data = cell->body;
