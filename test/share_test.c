@@ -268,8 +268,8 @@ peer_failed(void *arg, ucp_ep_h ep, ucs_status_t st)
 	(void)arg, (void)ep, (void)st;
 }
 
-static int
-child_main(const char *arg)
+static void
+child_works(void)
 {
 	ucp_context_h ctx = util_context(FEATURES);
 	ucp_worker_h w = util_worker(ctx, UCS_THREAD_MODE_SINGLE);
@@ -277,19 +277,25 @@ child_main(const char *arg)
 	struct memory ours;
 	ucp_ep_h ep;
 
-	alarm(200);
 	child_put_address(CHILD_OUT, w);
 	ep = util_ep_with_handler(w, child_get_address(CHILD_IN), peer_failed, NULL);
 	for (unsigned i = 0; i < 2; i++)
 		tell_memory(CHILD_OUT, &m[i]);
 	child_get(CHILD_IN, &ours, sizeof(ours));
-	if (strcmp(arg, "weak") == 0)
-		drop_rights();
 	child_runs(w, ep, &ours);
 	for (unsigned i = 0; i < 2; i++)
 		unmap(&m[i]);
 	ucp_worker_destroy(w);
 	ucp_cleanup(ctx);
+}
+
+static int
+child_main(const char *arg)
+{
+	alarm(200);
+	if (strcmp(arg, "weak") == 0)
+		drop_rights(); /* before there are reactors: rights belong to threads */
+	child_works();
 	return 0;
 }
 
