@@ -119,7 +119,7 @@ struct shm_peer {
 	struct plx_windows *windows; /* NULL: not opened yet */
 	uint64_t turn;		/* the worker's turn in which we last checked for room, */
 	uint32_t n_blind;	/* and how often in it */
-	uint64_t data_turn;	/* that in which we last sent data */
+	uint64_t data_turn;	/* that of the last message that might say how much of it is written */
 	uint32_t *data_end;	/* of each cell: data_head behind it, low 32 bits; SHM_TX_SLOT */
 };
 

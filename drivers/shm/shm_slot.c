@@ -186,7 +186,7 @@ slot_coming(struct shm_peer *p, uint32_t len)
 
 /*
  * Copy data to its place behind a header, and let the receiver fetch what is written meanwhile: both work at
- * once. Of 8 KiB that takes 40 of 590 ns.
+ * once. 8 KiB take 40 to 80 ns less, of 650.
  */
 static __rte_noinline void
 copy_coming(struct shm_peer *p, uint8_t *msg, const struct plx_tx *tx)
@@ -698,7 +698,7 @@ look_at_coming(struct plx_queue *q)
 
 	/* pairs with the release in slot_coming() */
 	head.word = atomic_load_explicit(&r->next->head, memory_order_acquire);
-	if ((head.seq ^ r->seq) != SHM_SEQ_COMING) /* by now all is there */
+	if ((head.seq ^ r->seq) != SHM_SEQ_COMING) /* all of it has come since */
 		return look_at_mail(sq);
 	if (r->coming_pos != r->pos) {
 		r->coming_pos = r->pos;
