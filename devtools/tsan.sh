@@ -9,7 +9,7 @@
 # BUILD names the build folder, build-tsan when not set. The compiler is clang, whatever CC says: with
 # this sanitizer gcc 12 loses a read in plx_ask_poll(), and two processes do not meet. DPDK's rings
 # order by compiler barriers on this machine; RTE_USE_C11_MEM_MODEL makes them say so in a way that
-# the sanitizer understands. By itself it ends a child that starts threads after fork().
+# the sanitizer understands. Without die_after_fork=0 it ends a child that starts threads after fork().
 set -u
 cd "$(dirname "$0")/.." || exit 1
 

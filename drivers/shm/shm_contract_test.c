@@ -73,6 +73,7 @@ static struct {
 	struct plx_queue *q;
 	uint8_t *data;
 	uint32_t n;		/* pages read so far */
+	bool in_order;		/* the first one first */
 	uint32_t coming[4];	/* what the receiver had fetched then */
 } slow_data;
 
@@ -86,7 +87,7 @@ on_slow_page(int sig, siginfo_t *info, void *context)
 
 	(void)sig;
 	(void)context;
-	if (page != slow_data.n || page >= RTE_DIM(slow_data.coming))
+	if (page >= RTE_DIM(slow_data.coming) || (slow_data.in_order && page != slow_data.n))
 		abort();
 	if (slow_data.q->rx_look(slow_data.q, rx) != PLX_RX_NONE)
 		abort();
@@ -119,6 +120,7 @@ what_is_written_of_a_message_is_fetched_while_the_rest_is_written(void)
 		unit_fill(slow_data.data, len, i);
 		mprotect(slow_data.data, len, PROT_NONE);
 		slow_data.n = 0;
+		slow_data.in_order = i < 3; /* of one copy, the C library may read the end first */
 		turns += i < 3;
 		tx.op = (uint8_t)i;
 		shm_peer(to_b)->past_min = UINT32_MAX;
@@ -156,6 +158,7 @@ a_message_that_is_said_to_come_from_elsewhere_is_not_fetched(void)
 		{{{0, 64}}, UINT16_MAX, SHM_CELL_DATA},
 		{{{0, 64}}, 64, SHM_CELL_INLINE},
 		{{{0, 64}}, 64, 0},
+		{{{0, 64}}, 64, SHM_CELL_DATA}, /* but this one is */
 	};
 	struct plx_rx rx[4];
 
@@ -169,7 +172,7 @@ a_message_that_is_said_to_come_from_elsewhere_is_not_fetched(void)
 		memcpy(cell->body, &said[i].ref, sizeof(said[i].ref));
 		cell->head = head.word;
 		UNIT_EQ(b->rx_look(b, rx), PLX_RX_NONE);
-		UNIT_EQ(shm_queue(b)->only->coming, 0);
+		UNIT_EQ(shm_queue(b)->only->coming, i + 1 < RTE_DIM(said) ? 0 : 64);
 		UNIT_EQ(burst(b, rx, 4), 0);
 	}
 	UNIT_EQ_FATAL(msg_send(to_b, 1, 8), 0); /* and is forgotten */

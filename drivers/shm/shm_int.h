@@ -53,7 +53,7 @@ PLX_LOG_DECLARE(shm);
 #define SHM_LAP_MUCH   (512u << 10) /* bytes of the data area that plx_tx.much uses */
 #define SHM_AHEAD_MAX  4224u /* bytes of a message whose lines are prefetched: longer copies take whole lines unread */
 #define SHM_COMING_STEP 4096u /* a longer message says when so much of it is written, */
-#define SHM_COMING_MAX 12288u /* but not one that is longer than this, which gains nothing */
+#define SHM_COMING_MAX 12288u /* but not one that is longer than this: 16 KiB gained nothing */
 #define SHM_ALIGNED_MIN 1024u /* bytes of data that begins at a line, if the message is not a short one */
 #define SHM_PAST_FAR   1024u /* bytes of a message that is stored past the caches then, */
 #define SHM_PAST_LONG  8192u /* and when they share one that passes lines slowly: */
@@ -133,7 +133,7 @@ struct shm_rx_slot {
 	uint64_t published; /* rx_pos: cells before this may be reused */
 	uint32_t empty;	    /* consecutive empty polls */
 	uint32_t data_len;  /* of its data area, bytes */
-	uint32_t coming;    /* bytes of the message of cell coming_pos that were fetched while it was written */
+	uint32_t coming;    /* bytes of the message at coming_pos that were fetched while it was written */
 	uint64_t coming_pos;
 	const uint8_t *data;
 	struct plx_peer *peer;

@@ -74,7 +74,7 @@ enum shm_cell_kind {
 	SHM_CELL_DATA,	     /* the body is a shm_ref */
 };
 
-/** The first 8 bytes of a cell, one store, the last. */
+/** The first 8 bytes of a cell, by one store each time; the last one makes it a message. */
 union shm_cell_head {
 	struct {
 		uint32_t seq; /* shm_seq() of its position */
@@ -93,8 +93,8 @@ struct shm_cell {
 _Static_assert(sizeof(struct shm_cell) == SHM_CELL, "shared layout");
 
 /**
- * In the seq of a cell whose message is being written: no message yet, but the body is its shm_ref, and the first
- * len bytes of it are there. Such a cell is a hint for the receiver's caches only.
+ * In the seq of a cell whose message is being written: no message yet, but the body is its shm_ref, and the message's
+ * first len bytes are there. Such a cell is a hint for the receiver's caches only.
  */
 #define SHM_SEQ_COMING 0x80000000u
 

@@ -154,13 +154,20 @@ slot_data(struct shm_peer *p, uint32_t len, bool much)
 	return data_take(p, len, lap);
 }
 
+/* By one store: a receiver may look at it while it is written again. */
+static inline void
+slot_set_ref(struct shm_peer *p, union shm_ref ref)
+{
+	__atomic_store_n((uint64_t *)slot_cell(p)->body, ref.word, __ATOMIC_RELAXED);
+}
+
 /* Publish the message of len bytes at data, in the data area. */
 static inline void
 slot_put_data(struct shm_peer *p, uint8_t op, const uint8_t *data, uint32_t len)
 {
 	union shm_ref ref = {{(uint32_t)(data - p->data), len}};
 
-	memcpy(slot_cell(p)->body, &ref, sizeof(ref));
+	slot_set_ref(p, ref);
 	slot_put(p, op, SHM_CELL_DATA, sizeof(ref));
 }
 
@@ -186,7 +193,7 @@ slot_coming(struct shm_peer *p, uint32_t len)
 
 /*
  * Copy data to its place behind a header, and let the receiver fetch what is written meanwhile: both work at
- * once. 8 KiB take 40 to 80 ns less, of 650.
+ * once. 8 KiB take 50 to 100 ns less, of 660. Its chunks go by registers, as they are short.
  */
 static __rte_noinline void
 copy_coming(struct shm_peer *p, uint8_t *msg, const struct plx_tx *tx)
@@ -196,7 +203,7 @@ copy_coming(struct shm_peer *p, uint8_t *msg, const struct plx_tx *tx)
 	uint8_t *to = msg + tx->hdr_len;
 	uint32_t left = tx->len;
 
-	memcpy(slot_cell(p)->body, &ref, sizeof(ref));
+	slot_set_ref(p, ref);
 	for (; left > SHM_COMING_STEP; left -= SHM_COMING_STEP) {
 		plx_copy(to, from, SHM_COMING_STEP);
 		to += SHM_COMING_STEP;
@@ -206,9 +213,9 @@ copy_coming(struct shm_peer *p, uint8_t *msg, const struct plx_tx *tx)
 	plx_copy(to, from, left);
 }
 
-/* @return whether it is the first data of this turn: a receiver that has several to take looks at none that come */
+/* @return whether no other asked in this turn: a receiver that has several to take looks at none that come */
 static inline bool
-is_first_data(struct shm_peer *p)
+is_first_coming(struct shm_peer *p)
 {
 	const uint64_t *turns = p->peer.q->turns;
 	const uint64_t last = p->data_turn;
@@ -222,7 +229,7 @@ is_first_data(struct shm_peer *p)
 static inline bool
 copies_coming(struct shm_peer *p, const struct plx_tx *tx)
 {
-	return tx->len > SHM_COMING_STEP && tx->len <= SHM_COMING_MAX && tx->pack == NULL && is_first_data(p);
+	return tx->len > SHM_COMING_STEP && tx->len <= SHM_COMING_MAX && tx->pack == NULL && is_first_coming(p);
 }
 
 /* Into the data area; separate, so that a message that a cell has room for saves no registers for it. */

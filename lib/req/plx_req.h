@@ -575,8 +575,8 @@ enum plx_msg_kind {
 #define PLX_MSG_INLINE 192 /* bytes of data within a plx_msg */
 
 /**
- * A message without a receive, or one that is still arriving. Of a whole one with a word of data no more than two
- * lines are read and written: where there are 100,000, each comes from memory.
+ * A message without a receive, or one that is still arriving. Of a whole tagged one with a word of data, searched
+ * for under two masks, no more than two lines are read and written: where there are 100,000, each comes from memory.
  */
 struct plx_msg {
 	struct plx_tag_msg tag;

@@ -23,7 +23,7 @@
 #include "tag_int.h"
 
 static_assert(sizeof(struct plx_tag_recv) <= 64, "a line of the request");
-static_assert(sizeof(struct plx_tag_msg) <= 72, "a line, and two words of the next");
+static_assert(sizeof(struct plx_tag_msg) <= 72, "a line, and a word of the next");
 static_assert(offsetof(struct tag_class, table.old_shift) < PLX_LINE, "a look-up reads line 0");
 static_assert(offsetof(struct plx_tag_stat, probes) < PLX_LINE, "each match counts in line 0");
 static_assert(offsetof(struct plx_tag, stat) == 0, "plx_tag_stats() is inline");

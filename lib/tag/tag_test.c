@@ -554,10 +554,12 @@ struct oracle_recv {
 };
 struct oracle_msg {
 	struct plx_tag_msg m;
-	struct plx_tag_far far; /* as in struct kept */
+	struct plx_tag_far far;
 	uint64_t tag;
 	struct oracle_msg *next, *prev;
 };
+
+_Static_assert(offsetof(struct oracle_msg, far) == offsetof(struct kept, far), "as the engine is told");
 
 static struct {
 	struct plx_tag *t;
