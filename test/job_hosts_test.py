@@ -237,7 +237,7 @@ def control_characters_stay_there(rig):
     if "x?[31m?2J????y" not in r.stdout:
         yield r.stdout
     t = Terminal(rig.argv("plx-top", "evil,colours", "-i", "0.3"), rig.env)
-    if not t.shows(r"evil +1 +x\?\[31m") or "[31mred" not in t.text() or "\x1b[31m" in t.raw or "\x9b" in t.raw:
+    if not t.shows(r"(?s)\[31mred.*\nevil +1 +x\?\[31m") or "\x1b[31m" in t.raw or "\x9b" in t.raw:
         yield t.text()
     t.key("q")
     t.status()
