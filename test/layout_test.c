@@ -145,7 +145,7 @@ _Static_assert((SHM_MAIL_CELLS & (SHM_MAIL_CELLS - 1)) == 0, "mail cells");
 _Static_assert(SHM_DATA_WIDE % SHM_LINE == 0 && SHM_DATA_LEN % SHM_LINE == 0, "data areas");
 _Static_assert(SHM_DATA_LEN >= 2 * SHM_MSG_ROOM, "a slot holds more than one long message");
 _Static_assert(sizeof(struct plx_wire_eager) + (16u << 10) <= SHM_MSG_MAX, "16 KiB are one message");
-_Static_assert((PLX_RMA_BATCHES_SURE + 1) * SHM_MSG_ROOM <= SHM_DATA_LEN, "the answers to so many find room");
+_Static_assert((PLX_RMA_BATCHES_SURE + 1) * (SHM_GAP + SHM_MSG_ROOM) <= SHM_DATA_LEN, "the answers to so many find room");
 _Static_assert(PLX_RMA_BATCH_HEAD + PLX_RMA_BATCH_LEN <= SHM_MSG_MAX, "a full batch is one message");
 _Static_assert(SHM_SLOTS_OFF % 4096 == 0, "slots begin a page");
 _Static_assert(SHM_SLOTS_MAX <= 64, "a bit each in the doorbell");

@@ -410,20 +410,30 @@ long_data_begins_at_a_line(void)
 	queue_close(b);
 }
 
+/* @return b as a peer of a, with a narrow area, as first has the wide one */
+static struct plx_peer *
+narrow_of(struct plx_queue *first, struct plx_queue *a, struct plx_queue *b)
+{
+	struct plx_rx rx[1];
+	struct plx_peer *to_b;
+
+	UNIT_EQ_FATAL(msg_send(connected_to(first, b), 0, 8), 0);
+	to_b = connected_to(a, b);
+	UNIT_EQ_FATAL(shm_peer(to_b)->data_len, SHM_DATA_LEN);
+	UNIT_EQ_FATAL(burst_some(b, rx, 1), 1);
+	b->rx_release(b, rx, 1);
+	return to_b;
+}
+
 /* A message that takes a line more than the longest short one leaves room for fewer of them. */
 static void
 what_leads_to_a_line_overwrites_nothing(void)
 {
 	struct plx_queue *b = queue_new(), *first = queue_new(), *a = queue_new();
-	struct plx_peer *wide = connected_to(first, b), *to_b;
+	struct plx_peer *to_b = narrow_of(first, a, b);
 	struct plx_rx rx[1];
 	uint64_t sent = 0;
 
-	UNIT_EQ_FATAL(msg_send(wide, 0, 8), 0);
-	to_b = connected_to(a, b);
-	UNIT_EQ(shm_peer(to_b)->data_len, SHM_DATA_LEN);
-	UNIT_EQ_FATAL(burst_some(b, rx, 1), 1);
-	b->rx_release(b, rx, 1);
 	for (; sent < 40; sent++)
 		UNIT_EQ_FATAL(shaped_send(to_b, sent, 1, 0, 1479), 0);
 	for (; msg_send(to_b, 2 * sent, SHM_SHORT_MAX) == 0; sent++) /* even: those that are certain */
@@ -434,6 +444,75 @@ what_leads_to_a_line_overwrites_nothing(void)
 		CU_ASSERT_FATAL(got < 40 ? shaped_is(rx, got, 1480) : msg_is(rx, 2 * got, SHM_SHORT_MAX));
 		b->rx_release(b, rx, 1);
 	}
+	queue_close(first);
+	queue_close(a);
+	queue_close(b);
+}
+
+/* Short ones and long ones; a queue without a worker knows no turns. */
+static void
+the_first_message_of_a_turn_stands_apart_from_the_one_before(void)
+{
+	static const uint32_t lens[] = {200, 1400, 5000}; /* even messages are short ones, if they can be */
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	const uint8_t *end = NULL;
+	struct plx_rx rx[1];
+	uint64_t turns = 1;
+
+	shm_peer(to_b)->past_min = UINT32_MAX;
+	shm_peer(to_b)->probe_at = UINT64_MAX;
+	for (uint64_t i = 0; i < 36; i++) {
+		const uint32_t len = lens[i / 2 % RTE_DIM(lens)];
+		const bool apart = i >= 18 && i % 3 == 0;
+
+		a->turns = i < 18 ? NULL : &turns;
+		turns += apart;
+		UNIT_EQ_FATAL(msg_send(to_b, i, len), 0);
+		UNIT_EQ_FATAL(burst_some(b, rx, 1), 1);
+		CU_ASSERT(msg_is(rx, i, len));
+		if (i > 0) {
+			UNIT_TRUE(rx->data >= end + (apart ? SHM_GAP : 0));
+			UNIT_TRUE(rx->data < end + (apart ? SHM_GAP : 0) + 2 * SHM_LINE);
+		}
+		end = rx->data + rx->len;
+		b->rx_release(b, rx, 1);
+	}
+	a->turns = NULL;
+	queue_close(a);
+	queue_close(b);
+}
+
+/* However many turns they are of: short messages that are certain to find room look for none. */
+static void
+messages_that_stand_apart_overwrite_nothing(void)
+{
+	struct plx_queue *b = queue_new(), *first = queue_new(), *a = queue_new();
+	struct plx_peer *to_b = narrow_of(first, a, b);
+	uint64_t sent = 0, got = 0, turns = 0;
+	unsigned full = 0;
+	struct plx_rx rx[1];
+
+	a->turns = &turns;
+	srandom(1);
+	while (got < 5000) {
+		for (; msg_send(to_b, 2 * sent, SHM_SHORT_MAX) == 0; sent++)
+			turns += random() % 4 != 0;
+		UNIT_TRUE_FATAL(sent - got < SHM_CELLS);
+		full++;
+		turns++; /* a turn looks for room so many times only */
+		for (unsigned n = random() % (sent - got + 1); n > 0; n--, got++) {
+			UNIT_EQ_FATAL(burst_some(b, rx, 1), 1);
+			CU_ASSERT_FATAL(msg_is(rx, 2 * got, SHM_SHORT_MAX));
+			b->rx_release(b, rx, 1);
+		}
+	}
+	UNIT_TRUE(full > 100);
+	for (; got < sent; got++) {
+		UNIT_EQ_FATAL(burst_some(b, rx, 1), 1);
+		b->rx_release(b, rx, 1);
+	}
+	a->turns = NULL;
 	queue_close(first);
 	queue_close(a);
 	queue_close(b);
@@ -722,10 +801,11 @@ room_that_was_promised_is_there(void)
 	const struct plx_rma_op op = {.peer = to_b, .remote = (uintptr_t)&op, .len = 1 << 20};
 	const uint32_t long_len = to_b->mtu - 8;
 	struct shm_peer *p = shm_peer(to_b);
-	uint64_t sent = 0, got = 0;
+	uint64_t sent = 0, got = 0, turns = 0;
 	unsigned full = 0;
 	struct plx_rx rx[4];
 
+	a->turns = &turns;
 	p->self = false;
 	p->no_windows = true;
 	p->probe_at = UINT64_MAX;
@@ -733,8 +813,10 @@ room_that_was_promised_is_there(void)
 	srandom(1);
 	for (unsigned i = 0; i < 3000; i++) {
 		const uint32_t n = 1 + random() % 5;
-		const int way = shm_bulk(&op, n);
+		int way;
 
+		turns++;
+		way = shm_bulk(&op, n);
 		UNIT_TRUE_FATAL(way == 1 || way == -EAGAIN);
 		full += way != 1;
 		for (uint32_t k = 0; way == 1 && k < n; k++)
@@ -750,6 +832,7 @@ room_that_was_promised_is_there(void)
 		UNIT_EQ_FATAL(burst_some(b, rx, 1), 1);
 		b->rx_release(b, rx, 1);
 	}
+	a->turns = NULL;
 	p->self = true;
 	queue_close(a);
 	queue_close(b);
@@ -1832,6 +1915,8 @@ static CU_TestInfo shm_slot_tests[] = {
 	UNIT_TEST(the_first_senders_may_have_more_under_way),
 	UNIT_TEST(long_data_begins_at_a_line),
 	UNIT_TEST(what_leads_to_a_line_overwrites_nothing),
+	UNIT_TEST(the_first_message_of_a_turn_stands_apart_from_the_one_before),
+	UNIT_TEST(messages_that_stand_apart_overwrite_nothing),
 	UNIT_TEST(much_data_goes_round_in_few_lines),
 	UNIT_TEST(others_overwrite_nothing_behind_much_data),
 	UNIT_TEST(a_wide_area_takes_memory_when_its_sender_comes),

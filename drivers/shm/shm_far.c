@@ -108,7 +108,8 @@ shm_far_probe(struct shm_peer *p, uint8_t *to, uint32_t len)
 	const uint32_t n = len / SHM_LINE;
 	const uint64_t begin = ticks_now();
 
-	plx_copy_ahead(to, len);
+	for (uint32_t i = 0; i < n; i++)
+		plx_line_own(to + i * SHM_LINE);
 	for (uint32_t i = 0; i < n; i++)
 		*(volatile uint8_t *)(to + i * SHM_LINE) = 0;
 	rte_mb(); /* all lines are here */

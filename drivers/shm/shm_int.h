@@ -51,9 +51,9 @@ PLX_LOG_DECLARE(shm);
                              * descriptors */
 #define SHM_FAR_NS     100  /* a line of a receiver takes longer: the cores share no cache */
 #define SHM_LAP_MUCH   (512u << 10) /* bytes of the data area that plx_tx.much uses */
-#define SHM_AHEAD_MAX  4224u /* bytes of a message whose lines are prefetched: longer copies take whole lines unread */
+#define SHM_GAP	       1024u /* bytes before a turn's first message: processors prefetch so far behind what they read */
 #define SHM_COMING_STEP 4096u /* a longer message says when so much of it is written, */
-#define SHM_COMING_MAX 12288u /* but not one that is longer than this: 16 KiB gained nothing */
+#define SHM_COMING_MAX 16384u /* but no piece of a series */
 #define SHM_ALIGNED_MIN 1024u /* bytes of data that begins at a line, if the message is not a short one */
 #define SHM_PAST_FAR   1024u /* bytes of a message that is stored past the caches then, */
 #define SHM_PAST_LONG  8192u /* and when they share one that passes lines slowly: */
@@ -119,7 +119,7 @@ struct shm_peer {
 	struct plx_windows *windows; /* NULL: not opened yet */
 	uint64_t turn;		/* the worker's turn in which we last checked for room, */
 	uint32_t n_blind;	/* and how often in it */
-	uint64_t data_turn;	/* that of the last message that might say how much of it is written */
+	uint64_t data_turn;	/* and that of the last message in the data area */
 	uint32_t *data_end;	/* of each cell: data_head behind it, low 32 bits; SHM_TX_SLOT */
 };
 
@@ -226,7 +226,7 @@ shm_hot_set(struct shm_queue *sq, uint64_t hot)
 	sq->only = hot != 0 && (hot & (hot - 1)) == 0 ? &sq->rx[rte_bsf64(hot)] : NULL;
 }
 
-#define SHM_SHORT_ROOM RTE_ALIGN_CEIL(8 + SHM_SHORT_MAX, SHM_LINE) /* of the longest short message, bytes */
+#define SHM_SHORT_ROOM (SHM_GAP + RTE_ALIGN_CEIL(8 + SHM_SHORT_MAX, SHM_LINE)) /* of the longest short message, bytes */
 
 static inline uint32_t
 shm_cells_free(const struct shm_peer *p)

@@ -14,8 +14,9 @@
  *   message moves one cache line from core to core. Longer messages put header and data in the
  *   slot's data area, a ring of bytes that the sender allocates in order; bytes are free again
  *   when their cell is. A core that overwrites lines that another has just read waits for each:
- *   with 256 KiB a lap, copies ran at 7 to 9 GB/s, with 320 KiB at 11 to 15. All message memory
- *   belongs to the receiver, which needs nothing of a sender that dies.
+ *   with 256 KiB a lap, copies ran at 7 to 9 GB/s, with 320 KiB at 11 to 15. The sender may leave
+ *   bytes unused. All message memory belongs to the receiver, which needs nothing of a sender that
+ *   dies.
  * - A wide area takes its memory when a sender takes its slot: of a process that has no peers huge
  *   pages are reserved for it, but none is taken.
  * - A sender takes a free slot by compare-and-swap. Without a free one it uses the mail ring: it

@@ -105,6 +105,23 @@ slot_put(struct shm_peer *p, uint8_t op, uint8_t kind, uint32_t len)
 	rte_prefetch0(cell + 1 + SHM_TX_AHEAD);
 }
 
+/*
+ * @return whether this is the turn's first message in the data area, which a receiver may be waiting for. It
+ *   begins SHM_GAP behind the one before: a processor that reads a message prefetches what is behind it, and
+ *   the sender would have to take these lines from it. Where many messages come at once this helps the receiver.
+ */
+static inline bool
+data_first(struct shm_peer *p)
+{
+	const uint64_t *turns = p->peer.q->turns;
+	const uint64_t last = p->data_turn;
+
+	if (turns == NULL)
+		return false;
+	p->data_turn = *turns;
+	return p->data_turn != last;
+}
+
 /* The next len bytes of the data area, a multiple of the line, contiguous, within the lap; there is room. */
 static inline uint8_t *
 data_take(struct shm_peer *p, uint32_t len, uint32_t lap)
@@ -213,50 +230,37 @@ copy_coming(struct shm_peer *p, uint8_t *msg, const struct plx_tx *tx)
 	plx_copy(to, from, left);
 }
 
-/* @return whether no other asked in this turn: a receiver that has several to take looks at none that come */
 static inline bool
-is_first_coming(struct shm_peer *p)
+copies_coming(const struct plx_tx *tx, bool first)
 {
-	const uint64_t *turns = p->peer.q->turns;
-	const uint64_t last = p->data_turn;
-
-	if (turns == NULL)
-		return false;
-	p->data_turn = *turns;
-	return p->data_turn != last;
-}
-
-static inline bool
-copies_coming(struct shm_peer *p, const struct plx_tx *tx)
-{
-	return tx->len > SHM_COMING_STEP && tx->len <= SHM_COMING_MAX && tx->pack == NULL && is_first_coming(p);
+	return tx->len > SHM_COMING_STEP && tx->len <= SHM_COMING_MAX && tx->pack == NULL && first;
 }
 
 /* Into the data area; separate, so that a message that a cell has room for saves no registers for it. */
 static __rte_noinline int
 slot_tx_data(struct shm_peer *p, const struct plx_tx *tx)
 {
-	const uint32_t len = tx->hdr_len + tx->len, lead = data_lead(p, tx);
-	uint8_t *to = slot_data(p, lead + len, tx->much);
+	const bool first = data_first(p);
+	const uint32_t len = tx->hdr_len + tx->len, lead = data_lead(p, tx), gap = first ? SHM_GAP : 0;
+	uint8_t *to = slot_data(p, gap + lead + len, tx->much);
 
 	if (to == NULL)
 		return -EAGAIN;
+	to += gap;
 	if (len >= SHM_PAST_LONG && unlikely(rte_rdtsc() >= p->probe_at))
 		shm_far_probe(p, to, len);
 	if (unlikely(tx->len >= p->past_min) && tx->pack == NULL && tx->hdr_len <= SHM_LINE) {
 		plx_copy_lines(to, tx->hdr, tx->hdr_len, tx->data, tx->len);
 	} else {
-		if (len <= SHM_AHEAD_MAX)
-			plx_copy_ahead(to, lead + len);
 		to += lead;
 		memcpy(to, tx->hdr, tx->hdr_len);
-		if (copies_coming(p, tx))
+		if (copies_coming(tx, first))
 			copy_coming(p, to, tx);
 		else
 			shm_tx_copy(to + tx->hdr_len, tx);
 	}
 	slot_put_data(p, tx->op, to, len);
-	if (unlikely(lead + len > SHM_SHORT_ROOM || tx->much || p->peer.tx_sure <= 1)) /* much may have skipped a lot */
+	if (unlikely(gap + lead + len > SHM_SHORT_ROOM || tx->much || p->peer.tx_sure <= 1)) /* much may have skipped a lot */
 		next_lap(p);
 	else
 		p->peer.tx_sure--;
@@ -289,7 +293,7 @@ slot_tx(struct shm_peer *p, const struct plx_tx *tx)
 static bool
 slot_holds(const struct shm_peer *p, uint32_t n)
 {
-	return shm_cells_free(p) >= n && shm_data_free(p) >= (n + 1) * SHM_MSG_ROOM;
+	return shm_cells_free(p) >= n && shm_data_free(p) >= SHM_GAP + (n + 1) * SHM_MSG_ROOM;
 }
 
 /*
@@ -396,10 +400,8 @@ tx_short_end(struct shm_peer *p, struct plx_queue *q, uint32_t len)
 }
 
 static __rte_noinline int
-tx_short_past(struct shm_peer *p, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
+tx_short_past(struct shm_peer *p, uint8_t op, uint64_t hdr, const void *data, uint32_t len, uint8_t *to)
 {
-	uint8_t *to = data_take(p, data_lines(8 + len), p->data_len);
-
 	plx_copy_lines(to, &hdr, 8, data, len);
 	slot_put_data(p, op, to, 8 + len);
 	return tx_short_end(p, p->peer.q, 8 + len);
@@ -409,13 +411,11 @@ tx_short_past(struct shm_peer *p, uint8_t op, uint64_t hdr, const void *data, ui
 static __rte_noinline int
 tx_short_data(struct shm_peer *p, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
 {
-	const uint32_t room = data_lines(8 + len);
-	uint8_t *to;
+	const uint32_t gap = data_first(p) ? SHM_GAP : 0;
+	uint8_t *to = data_take(p, gap + data_lines(8 + len), p->data_len) + gap;
 
 	if (unlikely(len >= p->past_min))
-		return tx_short_past(p, op, hdr, data, len);
-	to = data_take(p, room, p->data_len);
-	plx_copy_ahead(to, room);
+		return tx_short_past(p, op, hdr, data, len, to);
 	memcpy(to, &hdr, 8);
 	plx_copy_some(to + 8, data, len);
 	slot_put_data(p, op, to, 8 + len);

@@ -17,21 +17,6 @@
 
 #define PLX_COPY_NEAR 256	  /* copies up to here are inline */
 #define PLX_COPY_FAR  (4u << 20) /* longer ones bypass the caches */
-#define PLX_COPY_LINES 8	  /* prefetched in one step of a loop */
-
-/** Prefetch the destination's lines for writing, all at once. Thread: any. */
-static inline void
-plx_copy_ahead(void *to, uint32_t len)
-{
-	uint32_t n = (len + RTE_CACHE_LINE_SIZE - 1) / RTE_CACHE_LINE_SIZE;
-	const char *line = to;
-
-	for (; n >= PLX_COPY_LINES; n -= PLX_COPY_LINES, line += PLX_COPY_LINES * RTE_CACHE_LINE_SIZE)
-		for (uint32_t i = 0; i < PLX_COPY_LINES; i++)
-			plx_line_own(line + i * RTE_CACHE_LINE_SIZE);
-	for (; n > 0; n--, line += RTE_CACHE_LINE_SIZE)
-		plx_line_own(line);
-}
 
 /**
  * Copy a header and what follows it past the caches, to be read by another core; the rest of the last
