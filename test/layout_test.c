@@ -152,8 +152,8 @@ _Static_assert(SHM_SLOTS_MAX <= 64, "a bit each in the doorbell");
 _Static_assert(PLX_SHARED_RNDV / PLX_LINE == 64, "a bit for each cursor");
 
 /* The sender's side of a slot: the line it writes for every message. */
-_Static_assert(offsetof(struct shm_peer, cells) % PLX_LINE == 0 &&
-		       LINE_OF(struct shm_peer, cells) == LINE_OF(struct shm_peer, self),
+_Static_assert(offsetof(struct shm_peer, tx_behind) % PLX_LINE == 0 &&
+		       LINE_OF(struct shm_peer, tx_behind) == LINE_OF(struct shm_peer, self),
 	"all that a short send touches is one line");
 
 static void

@@ -142,7 +142,7 @@ slot_stand(const struct shm_addr *addr)
 static void
 cell_put(union shm_cell_head head, const void *body, uint32_t len)
 {
-	struct shm_cell *cell = &bad.slot->cells[bad.pos % SHM_CELLS];
+	struct shm_cell *cell = shm_cell_at(bad.slot->cells, bad.pos);
 
 	for (unsigned i = 0; bad.pos - bad.slot->rx_pos >= SHM_CELLS && i < 20000; i++)
 		plx_worker_progress(victim);

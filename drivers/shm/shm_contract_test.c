@@ -209,6 +209,24 @@ what_looks_take_is_free_for_the_sender(void)
 	queue_close(b);
 }
 
+/* No cell is used twice in a lap, and no processor guesses the next one from the last ones. */
+static void
+a_lap_visits_each_cell_once_and_never_a_neighbour(void)
+{
+	static struct shm_cell cells[SHM_CELLS];
+	const struct shm_cell *at, *last = NULL;
+	unsigned visits[SHM_CELLS] = {0};
+
+	for (uint64_t pos = 5 * SHM_CELLS; pos < 6 * SHM_CELLS; pos++, last = at) {
+		at = shm_cell_at(cells, pos);
+		UNIT_TRUE_FATAL(at >= cells && at < cells + SHM_CELLS);
+		UNIT_EQ(visits[at - cells]++, 0);
+		UNIT_TRUE(last == NULL || labs(at - last) * sizeof(*at) > 4096);
+		if (pos % (SHM_CELLS / 2) < SHM_CELLS / 2 - 2)
+			CU_ASSERT_PTR_EQUAL(shm_cell_at(cells, pos + 2), at + 2);
+	}
+}
+
 /* Sender and receiver see the same page at different addresses. */
 static void
 a_peer_tells_where_its_next_message_is_written(void)
@@ -1908,6 +1926,7 @@ static CU_TestInfo shm_slot_tests[] = {
 	UNIT_TEST(what_is_written_of_a_message_is_fetched_while_the_rest_is_written),
 	UNIT_TEST(a_message_that_is_said_to_come_from_elsewhere_is_not_fetched),
 	UNIT_TEST(what_looks_take_is_free_for_the_sender),
+	UNIT_TEST(a_lap_visits_each_cell_once_and_never_a_neighbour),
 	UNIT_TEST(a_peer_tells_where_its_next_message_is_written),
 	UNIT_TEST(a_line_is_asked_for_once),
 	UNIT_TEST(a_cold_slot_is_woken_by_the_doorbell),

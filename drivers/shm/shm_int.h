@@ -42,8 +42,7 @@ extern const struct plx_dev_names shm_names;
 PLX_LOG_DECLARE(shm);
 
 #define SHM_NO_SLOT    0xff
-#define SHM_TX_AHEAD   12   /* cells prefetched for writing */
-#define SHM_RX_AHEAD   8    /* and for reading, while messages come */
+#define SHM_RX_AHEAD   8    /* cells prefetched for reading, while messages come */
 #define SHM_RX_SMALL   1536u /* bytes of a message whose room is published with its quarter of the
                               * lap */
 #define SHM_STRANGERS  16384u /* peers known by their messages only; the bound limits a flood */
@@ -74,7 +73,7 @@ enum shm_tx_mode {
 struct shm_peer {
 	struct plx_peer peer;
 	/* sending, SHM_TX_SLOT */
-	alignas(SHM_LINE) struct shm_cell *cells; /* in the peer's segment */
+	alignas(SHM_LINE) struct shm_cell *tx_behind; /* the cell after the next one, peer.tx_line */
 	uint64_t tx_pos;			  /* next cell */
 	uint64_t rx_seen;			  /* rx_pos as last read */
 	struct shm_slot *slot;
@@ -125,15 +124,16 @@ struct shm_peer {
 
 /* The receiving side of one slot in our own segment. */
 struct shm_rx_slot {
-	struct shm_cell *next; /* to poll: when the low half of its head is */
-	uint32_t seq;	       /* this, there is a message */
-	bool large;	    /* an unreleased message takes much of the data area */
+	struct shm_cell *next;	 /* to poll: when the low half of its head is seq, there is a message */
+	struct shm_cell *behind; /* the cell after that */
+	uint32_t seq;
 	uint32_t left;	    /* cells from the next to the end of the quarter */
 	uint64_t pos;	    /* of the next cell */
 	uint64_t published; /* rx_pos: cells before this may be reused */
 	uint32_t empty;	    /* consecutive empty polls */
 	uint32_t data_len;  /* of its data area, bytes */
 	uint32_t coming;    /* bytes of the message at coming_pos that were fetched while it was written */
+	bool large;	    /* an unreleased message takes much of the data area */
 	uint64_t coming_pos;
 	const uint8_t *data;
 	struct plx_peer *peer;
@@ -252,16 +252,16 @@ shm_data_sure(const struct shm_peer *p)
 
 /**
  * Set the next cell (peer.tx_line) and the number of short messages from there to the end
- * of the lap that certainly find a free cell and room (peer.tx_sure). Within a lap cells
- * are consecutive.
+ * of the half lap that certainly find a free cell and room (peer.tx_sure).
  */
 static inline void
 shm_tx_lap(struct shm_peer *p)
 {
-	uint32_t at = p->tx_pos % SHM_CELLS, cells = RTE_MIN(shm_cells_free(p), SHM_CELLS - at);
+	uint32_t cells = RTE_MIN(shm_cells_free(p), SHM_CELLS / 2 - (uint32_t)(p->tx_pos % (SHM_CELLS / 2)));
 	bool by_slot = p->tx_mode == SHM_TX_SLOT;
 
-	p->peer.tx_line = by_slot ? &p->cells[at] : NULL;
+	p->peer.tx_line = by_slot ? shm_cell_at(p->slot->cells, p->tx_pos) : NULL;
+	p->tx_behind = by_slot ? shm_cell_at(p->slot->cells, p->tx_pos + 1) : NULL;
 	p->peer.tx_sure = by_slot ? RTE_MIN(cells, shm_data_sure(p)) : 0;
 	p->tx_seq = shm_seq(p->tx_pos);
 }
@@ -279,7 +279,8 @@ static inline void
 shm_slot_at_pos(struct shm_rx_slot *r, uint64_t pos)
 {
 	r->pos = pos;
-	r->next = &r->slot->cells[pos % SHM_CELLS];
+	r->next = shm_cell_at(r->slot->cells, pos);
+	r->behind = shm_cell_at(r->slot->cells, pos + 1);
 	r->seq = shm_seq(pos);
 	r->left = SHM_CELLS / 4 - pos % (SHM_CELLS / 4);
 }

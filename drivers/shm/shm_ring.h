@@ -35,7 +35,7 @@
 #include <stdint.h>
 
 #define SHM_LINE	64
-#define SHM_MAGIC	0x63764d4853584c50ull /* "PLXSHMvc" */
+#define SHM_MAGIC	0x64764d4853584c50ull /* "PLXSHMvd" */
 #define SHM_CELL	128u /* bytes */
 #ifndef SHM_CELLS /* a model of memory takes a shorter lap */
 #define SHM_CELLS	128u /* in a slot; a power of two */
@@ -224,6 +224,20 @@ shm_data_off(uint32_t n_slots, uint32_t n_wide, uint32_t i)
 	if (i < n_wide)
 		return shm_seg_len(n_slots, n_wide) - (uint64_t)(n_wide - i) * SHM_DATA_WIDE;
 	return shm_front_len(n_slots, n_wide) - (uint64_t)(n_slots - i) * SHM_DATA_LEN;
+}
+
+#define SHM_CELL_STEP (SHM_CELLS / 2 + 1)
+_Static_assert(SHM_CELL_STEP % 2 == 1, "a lap visits all cells");
+
+/**
+ * @return the cell of a position, by turns in the first and in the second half of the slot; that of the position
+ *   after the next is two cells on, within half a lap. A processor that reads cells one behind the other prefetches
+ *   those that follow, and a sender that is about to write there would have to take the line from the receiver's core.
+ */
+static inline struct shm_cell *
+shm_cell_at(const struct shm_cell *cells, uint64_t pos)
+{
+	return (struct shm_cell *)(uintptr_t)cells + pos * SHM_CELL_STEP % SHM_CELLS;
 }
 
 /** The sequence number of a cell: that of its lap, in 31 bits. */

@@ -286,7 +286,6 @@ slot_take(const struct shm_queue *sq, struct shm_peer *p)
 		atomic_fetch_or_explicit(&p->seg->doorbell, 1ull << i, memory_order_release);
 		p->slot = slot;
 		p->slot_index = i;
-		p->cells = slot->cells;
 		p->data = (uint8_t *)p->seg + shm_data_off(n, n_wide, i);
 		p->data_len = shm_data_len(n_wide, i);
 		shm_far_peer_open(p);
@@ -506,7 +505,7 @@ bool
 shm_slot_empty(const struct shm_queue *sq, uint32_t i)
 {
 	const struct shm_rx_slot *r = &sq->rx[i];
-	const struct shm_cell *cell = &shm_slot_at(sq->seg, i)->cells[r->pos % SHM_CELLS];
+	const struct shm_cell *cell = shm_cell_at(shm_slot_at(sq->seg, i)->cells, r->pos);
 
 	return (uint32_t)atomic_load_explicit(&cell->head, memory_order_acquire) != shm_seq(r->pos);
 }

@@ -100,9 +100,8 @@ slot_put(struct shm_peer *p, uint8_t op, uint8_t kind, uint32_t len)
 	p->data_end[p->tx_pos++ % SHM_CELLS] = (uint32_t)p->data_head;
 	/* pairs with the acquire in slot_rx(): the body is there */
 	atomic_store_explicit(&cell->head, head.word, memory_order_release);
-	p->peer.tx_line = cell + 1;
-	/* for reading: taking the line from the receiver so early costs a tenth of the rate */
-	rte_prefetch0(cell + 1 + SHM_TX_AHEAD);
+	p->peer.tx_line = p->tx_behind;
+	p->tx_behind = cell + 2; /* the cell two on: see shm_cell_at() */
 }
 
 /*
@@ -496,6 +495,18 @@ slot_found_data(const struct shm_rx_slot *r, const struct shm_cell *cell, uint8_
 	return true;
 }
 
+/* On to the next position. @return whether it begins a quarter: shm_slot_at_pos() is due */
+static inline bool
+slot_step(struct shm_rx_slot *r)
+{
+	struct shm_cell *cell = r->next;
+
+	r->pos++;
+	r->next = r->behind;
+	r->behind = cell + 2; /* see shm_cell_at() */
+	return --r->left == 0;
+}
+
 /* Take messages from one slot; rx has room for n. */
 static uint16_t
 slot_rx(struct shm_queue *sq, uint32_t i, struct plx_rx *rx, uint16_t n)
@@ -503,18 +514,18 @@ slot_rx(struct shm_queue *sq, uint32_t i, struct plx_rx *rx, uint16_t n)
 	struct shm_rx_slot *r = &sq->rx[i];
 	const struct shm_cell *const cells = r->slot->cells;
 	struct plx_peer *peer = r->peer;
-	uint64_t pos = r->pos, bytes = 0;
+	uint64_t bytes = 0;
 	bool bad = false;
 	uint16_t got;
 
 	/* Never a lap ahead of what is released: the sequence number forbids it anyway. */
-	for (got = 0; got < n; got++, pos++, rx++) {
-		const struct shm_cell *cell = &cells[pos % SHM_CELLS];
+	for (got = 0; got < n; got++, rx++) {
+		const struct shm_cell *cell = r->next;
 		union shm_cell_head head;
 
 		/* pairs with the release in slot_put() */
 		head.word = atomic_load_explicit(&cell->head, memory_order_acquire);
-		if (head.seq != shm_seq(pos))
+		if (head.seq != r->seq)
 			break;
 		if (likely(head.kind == SHM_CELL_INLINE && head.len <= SHM_CELL_BODY)) {
 			rx->data = cell->body;
@@ -529,9 +540,10 @@ slot_rx(struct shm_queue *sq, uint32_t i, struct plx_rx *rx, uint16_t n)
 		rx->op = head.op;
 		rx->drv[0] = i;
 		bytes += rx->len;
-		rte_prefetch0(&cells[(pos + 1 + SHM_RX_AHEAD) % SHM_CELLS]);
+		rte_prefetch0(shm_cell_at(cells, r->pos + 1 + SHM_RX_AHEAD));
+		if (unlikely(slot_step(r)))
+			shm_slot_at_pos(r, r->pos);
 	}
-	shm_slot_at_pos(r, pos);
 	if (unlikely(bad))
 		shm_slot_bad(sq, i, got);
 	if (got != 0) {
@@ -646,9 +658,7 @@ look_found(struct plx_queue *q, struct shm_rx_slot *r, struct plx_rx *rx, uint8_
 	r->empty = 0;
 	PLX_STAT_INC(q->stat.rx_msgs);
 	PLX_STAT_ADD(q->stat.rx_bytes, len);
-	r->pos++;
-	r->next++;
-	if (unlikely(--r->left == 0))
+	if (unlikely(slot_step(r)))
 		return look_quarter(r);
 	return look_behind(r);
 }
@@ -665,9 +675,7 @@ is_small(const struct plx_rx *rx)
 static inline bool
 slot_has_two(const struct shm_rx_slot *r)
 {
-	const struct shm_cell *behind = &r->slot->cells[(r->pos + 1) % SHM_CELLS];
-
-	return (uint32_t)atomic_load_explicit(&behind->head, memory_order_relaxed) == shm_seq(r->pos + 1);
+	return (uint32_t)atomic_load_explicit(&r->behind->head, memory_order_relaxed) == shm_seq(r->pos + 1);
 }
 
 /* One message in the data area; a burst is cheaper for several long ones. */

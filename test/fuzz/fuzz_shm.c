@@ -105,7 +105,7 @@ cell_put(struct fuzz_in *in, uint8_t how)
 {
 	unsigned i = how & 3;
 	struct shm_slot *slot = shm_slot_at(seg, i);
-	struct shm_cell *cell = &slot->cells[pos[i] % SHM_CELLS];
+	struct shm_cell *cell = shm_cell_at(slot->cells, pos[i]);
 	union shm_cell_head head = {.seq = shm_seq(pos[i]), .kind = SHM_CELL_INLINE};
 	uint8_t len = fuzz_u8(in) % (SHM_CELL_BODY + 1);
 

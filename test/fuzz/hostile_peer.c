@@ -726,7 +726,7 @@ vandal_cell(const struct area *a, struct target *t, uint64_t *state)
 {
 	struct shm_slot *slot = shm_slot_at(a->seg, (uint32_t)hostile_rnd(state, RTE_MIN(a->n_slots, 3u)));
 	uint64_t pos = atomic_load(&slot->rx_pos) + hostile_rnd(state, 48);
-	struct shm_cell *cell = &slot->cells[pos % SHM_CELLS];
+	struct shm_cell *cell = shm_cell_at(slot->cells, pos);
 	union shm_cell_head head = {.seq = shm_seq(pos),
 		.kind = (uint8_t)hostile_rnd(state, 4),
 		.op = (uint8_t)hostile_rnd(state, PLX_WIRE_N + 1),

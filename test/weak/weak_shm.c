@@ -197,7 +197,7 @@ weak_shm_new(unsigned n_slots)
 		weak_name(&slot->rx_pos, "rx_pos");
 		weak_name(&slot->cold, "cold");
 		for (unsigned c = 0; c < 2; c++)
-			weak_name(&slot->cells[c].head, "cell");
+			weak_name(&shm_cell_at(slot->cells, c)->head, "cell");
 	}
 }
 

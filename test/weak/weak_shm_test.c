@@ -38,7 +38,6 @@ new_slot(void)
 	new_queue();
 	sq = shm_queue(&rx_q);
 	p->slot = sq->rx[0].slot;
-	p->cells = p->slot->cells;
 	p->data = (uint8_t *)(uintptr_t)sq->rx[0].data;
 	p->data_len = sq->rx[0].data_len;
 	p->past_min = UINT32_MAX;
