@@ -143,7 +143,10 @@ _Static_assert(SHM_CELL_DATA_MAX == 112 && SHM_CELL_DATA_MAX + 8 == SHM_CELL_BOD
 _Static_assert(SHM_CELLS * 2 <= UINT32_MAX && (SHM_CELLS & (SHM_CELLS - 1)) == 0, "cells");
 _Static_assert((SHM_MAIL_CELLS & (SHM_MAIL_CELLS - 1)) == 0, "mail cells");
 _Static_assert(SHM_DATA_WIDE % SHM_LINE == 0 && SHM_DATA_LEN % SHM_LINE == 0, "data areas");
-_Static_assert(SHM_DATA_LEN >= 2 * SHM_MSG_ROOM, "a slot holds more than one long message");
+_Static_assert(SHM_DATA_LEN >= 2 * (SHM_GAP + SHM_MSG_ROOM), "a slot holds more than one long message");
+/* The room of a quarter's short messages is published at its end: a long one and what it skips fit in beside them. */
+_Static_assert((SHM_CELLS / 4 + 1) * (SHM_SHORT_ROOM + SHM_LINE) + 2 * (SHM_GAP + SHM_MSG_ROOM) <= SHM_DATA_LEN,
+	"no message waits for room that has been read");
 _Static_assert(sizeof(struct plx_wire_eager) + (16u << 10) <= SHM_MSG_MAX, "16 KiB are one message");
 _Static_assert((PLX_RMA_BATCHES_SURE + 1) * (SHM_GAP + SHM_MSG_ROOM) <= SHM_DATA_LEN, "the answers to so many find room");
 _Static_assert(PLX_RMA_BATCH_HEAD + PLX_RMA_BATCH_LEN <= SHM_MSG_MAX, "a full batch is one message");

@@ -15,7 +15,7 @@ static const struct plx_conf_row rows[SHM_CONF_N] = {
 	PLX_ROW_UINT(SHM_CONF_FAST_PEERS, "shm.fast_peers", "peers", "32", 0, 64, false,
 		"Peers that get their own ring to this worker; the others share one."),
 	PLX_ROW_UINT(SHM_CONF_WIDE_PEERS, "shm.wide_peers", "peers", "4", 0, 64, false,
-		"Of the fast peers, those with 2 MiB for data in flight; the others have 108 KiB."),
+		"Of the fast peers, those with 2 MiB for data in flight; the others have 120 KiB."),
 	PLX_ROW_ENUM(SHM_CONF_CMA, "shm.cma", "auto", auto_no, false,
 		"Whether large private buffers are read and written by cross-memory attach.", PLX_CONF_ROLE_READS),
 	PLX_ROW_BOOL(SHM_CONF_WINDOWS, "shm.windows", "yes", false,

@@ -68,6 +68,34 @@ a_look_takes_a_short_message(void)
 	queue_close(b);
 }
 
+/* Wherever in a lap: the cell behind the last one is the first. */
+static void
+a_look_leaves_two_long_messages_to_a_burst(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	uint64_t sent = 0, got = 0;
+	struct plx_rx rx[4];
+
+	UNIT_EQ_FATAL(msg_send(to_b, sent++, 8), 0);
+	UNIT_EQ_FATAL(burst_some(b, rx, 1), 1);
+	b->rx_release(b, rx, 1);
+	for (got = sent; sent < 3 * SHM_CELLS; got = sent) {
+		for (unsigned k = 0; k < 2; k++)
+			UNIT_EQ_FATAL(msg_send(to_b, sent++, 2000), 0);
+		UNIT_EQ_FATAL(b->rx_look(b, rx), PLX_RX_BURST);
+		UNIT_EQ_FATAL(burst_some(b, rx, 2), 2);
+		CU_ASSERT(msg_is(&rx[0], got, 2000) && msg_is(&rx[1], got + 1, 2000));
+		b->rx_release(b, rx, 2);
+		UNIT_EQ_FATAL(msg_send(to_b, sent, 2000), 0);
+		UNIT_EQ_FATAL(b->rx_look(b, rx), PLX_RX_HELD);
+		CU_ASSERT(msg_is(&rx[0], sent++, 2000));
+		b->rx_release(b, rx, 1);
+	}
+	queue_close(a);
+	queue_close(b);
+}
+
 /* Data that is looked at from its page k on: the receiver looks, while the sender copies. */
 static struct {
 	struct plx_queue *q;
@@ -98,7 +126,7 @@ on_slow_page(int sig, siginfo_t *info, void *context)
 static void
 what_is_written_of_a_message_is_fetched_while_the_rest_is_written(void)
 {
-	const uint32_t len = 3 * SLOW_PAGE;
+	const uint32_t len = SHM_COMING_MAX;
 	struct sigaction on_fault = {.sa_sigaction = on_slow_page, .sa_flags = SA_SIGINFO}, before;
 	struct plx_queue *a = queue_new(), *b = queue_new();
 	struct plx_peer *to_b = connected_to(a, b);
@@ -126,8 +154,8 @@ what_is_written_of_a_message_is_fetched_while_the_rest_is_written(void)
 		shm_peer(to_b)->past_min = UINT32_MAX;
 		shm_peer(to_b)->probe_at = UINT64_MAX;
 		UNIT_EQ_FATAL(plx_peer_tx(&tx), 0);
-		UNIT_EQ(slow_data.n, 3);
-		for (uint32_t k = 1; k < 3 && i < 3; k++)
+		UNIT_EQ(slow_data.n, 4);
+		for (uint32_t k = 1; k < 4 && i < 3; k++)
 			UNIT_EQ(slow_data.coming[k], RTE_ALIGN_CEIL(k * SLOW_PAGE + 8, SHM_LINE));
 		UNIT_EQ(shm_queue(b)->only->coming_pos, RTE_MIN(i, 2u));
 		UNIT_EQ_FATAL(b->rx_look(b, rx), PLX_RX_HELD);
@@ -209,7 +237,7 @@ what_looks_take_is_free_for_the_sender(void)
 	queue_close(b);
 }
 
-/* No cell is used twice in a lap, and no processor guesses the next one from the last ones. */
+/* No cell is used twice in a lap, and none is on the page of the one before. */
 static void
 a_lap_visits_each_cell_once_and_never_a_neighbour(void)
 {
@@ -222,6 +250,7 @@ a_lap_visits_each_cell_once_and_never_a_neighbour(void)
 		UNIT_TRUE_FATAL(at >= cells && at < cells + SHM_CELLS);
 		UNIT_EQ(visits[at - cells]++, 0);
 		UNIT_TRUE(last == NULL || labs(at - last) * sizeof(*at) > 4096);
+		CU_ASSERT_PTR_EQUAL(shm_cell_at(cells, pos + SHM_CELLS), at);
 		if (pos % (SHM_CELLS / 2) < SHM_CELLS / 2 - 2)
 			CU_ASSERT_PTR_EQUAL(shm_cell_at(cells, pos + 2), at + 2);
 	}
@@ -811,11 +840,10 @@ long_transfers_go_as_messages_where_lines_come_fast(void)
 	queue_close(b);
 }
 
+/* Messages of any length, in any number of turns. */
 static void
-room_that_was_promised_is_there(void)
+try_promises(struct plx_queue *a, struct plx_queue *b, struct plx_peer *to_b)
 {
-	struct plx_queue *a = queue_new(), *b = queue_new();
-	struct plx_peer *to_b = connected_to(a, b);
 	const struct plx_rma_op op = {.peer = to_b, .remote = (uintptr_t)&op, .len = 1 << 20};
 	const uint32_t long_len = to_b->mtu - 8;
 	struct shm_peer *p = shm_peer(to_b);
@@ -829,8 +857,8 @@ room_that_was_promised_is_there(void)
 	p->probe_at = UINT64_MAX;
 	shm_queue(a)->far_ticks = UINT64_MAX; /* it is near, whatever the time */
 	srandom(1);
-	for (unsigned i = 0; i < 3000; i++) {
-		const uint32_t n = 1 + random() % 5;
+	for (unsigned i = 0; i < 20000; i++) {
+		const uint32_t n = 1 + random() % 4;
 		int way;
 
 		turns++;
@@ -839,7 +867,8 @@ room_that_was_promised_is_there(void)
 		full += way != 1;
 		for (uint32_t k = 0; way == 1 && k < n; k++)
 			UNIT_EQ_FATAL(msg_send(to_b, sent++, long_len), 0);
-		(void)(i % 7 == 0 && msg_send(to_b, sent, 1 + random() % 3000) == 0 && sent++);
+		turns += random() % 2;
+		(void)(i % 3 == 0 && msg_send(to_b, sent, 1 + random() % long_len) == 0 && sent++);
 		for (unsigned k = random() % 4; k > 0 && got < sent; k--, got++) {
 			UNIT_EQ_FATAL(burst_some(b, rx, 1), 1);
 			b->rx_release(b, rx, 1);
@@ -852,6 +881,21 @@ room_that_was_promised_is_there(void)
 	}
 	a->turns = NULL;
 	p->self = true;
+}
+
+static void
+room_that_was_promised_is_there(void)
+{
+	struct plx_queue *first = queue_new(), *a = queue_new(), *b = queue_new();
+	struct plx_peer *narrow = narrow_of(first, a, b);
+
+	try_promises(a, b, narrow);
+	queue_close(a);
+	queue_close(first);
+	queue_close(b);
+	a = queue_new();
+	b = queue_new();
+	try_promises(a, b, connected_to(a, b));
 	queue_close(a);
 	queue_close(b);
 }
@@ -1923,6 +1967,7 @@ a_shared_area_is_seen_by_another_process(void)
 
 static CU_TestInfo shm_slot_tests[] = {
 	UNIT_TEST(a_look_takes_a_short_message),
+	UNIT_TEST(a_look_leaves_two_long_messages_to_a_burst),
 	UNIT_TEST(what_is_written_of_a_message_is_fetched_while_the_rest_is_written),
 	UNIT_TEST(a_message_that_is_said_to_come_from_elsewhere_is_not_fetched),
 	UNIT_TEST(what_looks_take_is_free_for_the_sender),

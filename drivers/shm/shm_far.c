@@ -21,6 +21,8 @@
 #include <immintrin.h>
 #endif
 
+#include "plx_line.h"
+
 #include "shm_int.h"
 
 #define LINES 1024 /* the time of one has few ticks on some processors */

@@ -52,7 +52,7 @@ PLX_LOG_DECLARE(shm);
 #define SHM_LAP_MUCH   (512u << 10) /* bytes of the data area that plx_tx.much uses */
 #define SHM_GAP	       1024u /* bytes before a turn's first message: processors prefetch so far behind what they read */
 #define SHM_COMING_STEP 4096u /* a longer message says when so much of it is written, */
-#define SHM_COMING_MAX 16384u /* but no piece of a series */
+#define SHM_COMING_MAX 16384u /* unless it is longer than this */
 #define SHM_ALIGNED_MIN 1024u /* bytes of data that begins at a line, if the message is not a short one */
 #define SHM_PAST_FAR   1024u /* bytes of a message that is stored past the caches then, */
 #define SHM_PAST_LONG  8192u /* and when they share one that passes lines slowly: */
@@ -73,7 +73,7 @@ enum shm_tx_mode {
 struct shm_peer {
 	struct plx_peer peer;
 	/* sending, SHM_TX_SLOT */
-	alignas(SHM_LINE) struct shm_cell *tx_behind; /* the cell after the next one, peer.tx_line */
+	alignas(SHM_LINE) struct shm_cell *tx_behind; /* as shm_rx_slot.behind, after peer.tx_line */
 	uint64_t tx_pos;			  /* next cell */
 	uint64_t rx_seen;			  /* rx_pos as last read */
 	struct shm_slot *slot;
@@ -125,7 +125,7 @@ struct shm_peer {
 /* The receiving side of one slot in our own segment. */
 struct shm_rx_slot {
 	struct shm_cell *next;	 /* to poll: when the low half of its head is seq, there is a message */
-	struct shm_cell *behind; /* the cell after that */
+	struct shm_cell *behind; /* the cell after that; not at the end of half a lap */
 	uint32_t seq;
 	uint32_t left;	    /* cells from the next to the end of the quarter */
 	uint64_t pos;	    /* of the next cell */
@@ -226,7 +226,7 @@ shm_hot_set(struct shm_queue *sq, uint64_t hot)
 	sq->only = hot != 0 && (hot & (hot - 1)) == 0 ? &sq->rx[rte_bsf64(hot)] : NULL;
 }
 
-#define SHM_SHORT_ROOM (SHM_GAP + RTE_ALIGN_CEIL(8 + SHM_SHORT_MAX, SHM_LINE)) /* of the longest short message, bytes */
+#define SHM_SHORT_ROOM (SHM_GAP + RTE_ALIGN_CEIL(8 + SHM_SHORT_MAX, SHM_LINE)) /* of the longest short message with its gap, bytes */
 
 static inline uint32_t
 shm_cells_free(const struct shm_peer *p)

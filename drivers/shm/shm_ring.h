@@ -182,7 +182,7 @@ struct shm_seg {
 #define SHM_SLOTS_MAX  64u
 #define SHM_HUGE_PAGE  (2048u << 10)
 #define SHM_DATA_WIDE  SHM_HUGE_PAGE
-#define SHM_DATA_LEN   (108u << 10)
+#define SHM_DATA_LEN   (120u << 10)
 _Static_assert(SHM_MSG_ROOM <= SHM_DATA_LEN && SHM_MSG_ROOM <= SHM_DATA_WIDE, "slot_data() relies on it");
 
 static inline struct shm_slot *
@@ -230,9 +230,9 @@ shm_data_off(uint32_t n_slots, uint32_t n_wide, uint32_t i)
 _Static_assert(SHM_CELL_STEP % 2 == 1, "a lap visits all cells");
 
 /**
- * @return the cell of a position, by turns in the first and in the second half of the slot; that of the position
- *   after the next is two cells on, within half a lap. A processor that reads cells one behind the other prefetches
- *   those that follow, and a sender that is about to write there would have to take the line from the receiver's core.
+ * @return the cell of a position: within half a lap by turns in one and in the other half of the slot, and two cells
+ *   on from that of the position before the last. A processor that reads cells one behind the other prefetches those
+ *   that follow, and a sender that is about to write there would have to take the line from the receiver's core.
  */
 static inline struct shm_cell *
 shm_cell_at(const struct shm_cell *cells, uint64_t pos)
