@@ -148,7 +148,7 @@ _Static_assert(SHM_DATA_LEN >= 2 * (SHM_GAP + SHM_MSG_ROOM), "a slot holds more 
 _Static_assert((SHM_CELLS / 4 + 1) * (SHM_SHORT_ROOM + SHM_LINE) + 2 * (SHM_GAP + SHM_MSG_ROOM) <= SHM_DATA_LEN,
 	"no message waits for room that has been read");
 _Static_assert(sizeof(struct plx_wire_eager) + (16u << 10) <= SHM_MSG_MAX, "16 KiB are one message");
-_Static_assert((PLX_RMA_BATCHES_SURE + 1) * (SHM_GAP + SHM_MSG_ROOM) <= SHM_DATA_LEN, "the answers to so many find room");
+_Static_assert((PLX_RMA_BATCHES_SURE + 1) * (SHM_GAP + SHM_MSG_ROOM) <= SHM_DATA_LEN, "a slot has room for the answers");
 _Static_assert(PLX_RMA_BATCH_HEAD + PLX_RMA_BATCH_LEN <= SHM_MSG_MAX, "a full batch is one message");
 _Static_assert(SHM_SLOTS_OFF % 4096 == 0, "slots begin a page");
 _Static_assert(SHM_SLOTS_MAX <= 64, "a bit each in the doorbell");

@@ -547,7 +547,7 @@ messages_that_stand_apart_overwrite_nothing(void)
 			turns += random() % 4 != 0;
 		UNIT_TRUE_FATAL(sent - got < SHM_CELLS);
 		full++;
-		turns++; /* a turn looks for room so many times only */
+		turns++; /* the sender checks for room only a few times in a turn */
 		for (unsigned n = random() % (sent - got + 1); n > 0; n--, got++) {
 			UNIT_EQ_FATAL(burst_some(b, rx, 1), 1);
 			CU_ASSERT_FATAL(msg_is(rx, 2 * got, SHM_SHORT_MAX));

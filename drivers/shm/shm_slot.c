@@ -27,7 +27,7 @@ is_blind(struct shm_peer *p, uint32_t most)
 	return p->n_blind++ >= most;
 }
 
-/* Separate, so that a message that is not the last of its lap saves no registers for it. */
+/* Separate, so that a message that is not the last of half a lap saves no registers for it. */
 static __rte_noinline void
 next_lap(struct shm_peer *p)
 {

@@ -13,7 +13,6 @@
 #include <rte_common.h>
 #include <rte_memcpy.h>
 
-
 #define PLX_COPY_NEAR 256	  /* copies up to here are inline */
 #define PLX_COPY_FAR  (4u << 20) /* longer ones bypass the caches */
 
