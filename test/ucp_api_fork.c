@@ -685,7 +685,33 @@ what_a_child_posts_to_its_parents_peers_fails(void)
 	close_scene(&s);
 }
 
-static pid_t forked;
+/* Who calls the callback that forks. */
+enum forker { BY_AM, BY_SENT, BY_RECEIVED, BY_PACK, BY_UNPACK };
+
+static struct {
+	enum forker by;
+	size_t len; /* of the generic type */
+	pid_t pid;  /* -1: not yet */
+	int go[2];  /* the child goes on when its parent closes it */
+} forked;
+
+static void
+fork_once(enum forker by)
+{
+	char c;
+
+	if (forked.pid != -1 || forked.by != by)
+		return;
+	api_take_free_huge_pages();
+	fflush(NULL);
+	forked.pid = fork();
+	if (forked.pid != 0)
+		return;
+	alarm(API_CHILD_S);
+	close(forked.go[1]);
+	SO(read(forked.go[0], &c, 1) == 0);
+	close(forked.go[0]);
+}
 
 static ucs_status_t
 on_am_fork(void *arg, const void *header, size_t header_len, void *data, size_t len,
@@ -697,49 +723,201 @@ on_am_fork(void *arg, const void *header, size_t header_len, void *data, size_t 
 	(void)data;
 	(void)len;
 	(void)param;
-	forked = fork();
-	if (forked == 0)
-		alarm(API_CHILD_S);
+	fork_once(BY_AM);
 	return UCS_OK;
 }
 
-/* The child comes out of the progress that the parent was in. */
+static void
+on_sent_fork(void *req, ucs_status_t status, void *user_data)
+{
+	(void)req;
+	(void)status;
+	(void)user_data;
+	fork_once(BY_SENT);
+}
+
+static void
+on_received_fork(void *req, ucs_status_t status, const ucp_tag_recv_info_t *info, void *user_data)
+{
+	(void)req;
+	(void)status;
+	(void)info;
+	(void)user_data;
+	fork_once(BY_RECEIVED);
+}
+
+static void *
+fork_start_pack(void *context, const void *buffer, size_t count)
+{
+	(void)context;
+	(void)count;
+	return (void *)(uintptr_t)buffer;
+}
+
+static void *
+fork_start_unpack(void *context, void *buffer, size_t count)
+{
+	(void)context;
+	(void)count;
+	return buffer;
+}
+
+static size_t
+fork_size(void *state)
+{
+	(void)state;
+	return forked.len;
+}
+
+static size_t
+fork_pack(void *state, size_t offset, void *to, size_t max)
+{
+	size_t n = forked.len - offset < max ? forked.len - offset : max;
+
+	fork_once(BY_PACK);
+	memcpy(to, (const char *)state + offset, n);
+	return n;
+}
+
+static ucs_status_t
+fork_unpack(void *state, size_t offset, const void *from, size_t len)
+{
+	fork_once(BY_UNPACK);
+	memcpy((char *)state + offset, from, len);
+	return UCS_OK;
+}
+
+static void
+fork_finish(void *state)
+{
+	(void)state;
+}
+
+/* A callback of an operation that forks. */
+struct fork_way {
+	enum forker by;
+	size_t len;
+	bool late; /* the receive is posted when the message is there */
+};
+
+static ucp_datatype_t fork_type;
+
+static ucp_request_param_t
+param_of(enum forker by, enum forker typed)
+{
+	ucp_request_param_t p = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FLAG_NO_IMM_CMPL};
+
+	if (by == typed) {
+		p.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+		p.datatype = fork_type;
+	}
+	return p;
+}
+
+static void *
+post_way_send(struct scene *s, const struct fork_way *way, const void *out)
+{
+	ucp_request_param_t p = param_of(way->by, BY_PACK);
+	ucp_ep_h ep = s->p.n[0].ep;
+
+	p.cb.send = on_sent_fork;
+	return way->by == BY_AM ? ucp_am_send_nbx(ep, 4, NULL, 0, out, way->len, &p)
+				: ucp_tag_send_nbx(ep, out, way->by == BY_PACK ? 1 : way->len, 5, &p);
+}
+
+static void *
+post_way_recv(struct scene *s, const struct fork_way *way, void *in)
+{
+	ucp_request_param_t p = param_of(way->by, BY_UNPACK);
+
+	p.cb.recv = on_received_fork;
+	if (way->by == BY_AM)
+		return NULL;
+	return ucp_tag_recv_nbx(s->p.n[1].w, in, way->by == BY_UNPACK ? 1 : way->len, 5, UTIL_ALL_BITS, &p);
+}
+
+/* The child comes out of the library's function that its parent was in. */
+static void
+end_way_child(struct scene *s)
+{
+	for (int k = 0; k < 1000; k++)
+		util_pair_turn(&s->p);
+	use_own();
+	clean_up(s);
+	use_own();
+	api_child_leave();
+}
+
+static void
+end_way(struct scene *s, void *const req[2])
+{
+	for (int i = 0; i < 2; i++) {
+		if (req[i] == NULL)
+			continue;
+		CU_ASSERT_FATAL(!UCS_PTR_IS_ERR(req[i]));
+		CU_ASSERT(UTIL_UNTIL(&s->p, ucp_request_check_status(req[i]) == UCS_OK));
+		ucp_request_free(req[i]);
+	}
+}
+
+static void
+fork_by(const struct fork_way *way, ucs_thread_mode_t mode)
+{
+	ucp_am_handler_param_t h = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
+		UCP_AM_HANDLER_PARAM_FIELD_CB, .id = 4, .cb = on_am_fork};
+	uint8_t *out = malloc(way->len), *in = malloc(way->len);
+	void *req[2] = {NULL, NULL};
+	struct scene s;
+
+	open_scene(&s, mode, NULL);
+	forked.by = way->by;
+	forked.len = way->len;
+	forked.pid = -1;
+	UTIL_OK(ucp_worker_set_am_recv_handler(s.p.n[1].w, &h));
+	CU_ASSERT_EQUAL_FATAL(pipe(s.up), 0);
+	CU_ASSERT_EQUAL_FATAL(pipe(forked.go), 0);
+	util_fill(out, way->len, 5);
+	memset(in, 0, way->len);
+	if (!way->late)
+		req[1] = post_way_recv(&s, way, in);
+	req[0] = post_way_send(&s, way, out);
+	for (int k = 0; way->late && k < 1000; k++)
+		util_pair_turn(&s.p);
+	if (way->late)
+		req[1] = post_way_recv(&s, way, in);
+	while (forked.pid == -1)
+		util_pair_turn(&s.p);
+	if (forked.pid == 0)
+		end_way_child(&s);
+	close(forked.go[0]);
+	scene_goes_on(&s);
+	end_way(&s, req);
+	CU_ASSERT(way->by == BY_AM || util_check(in, way->len, 5));
+	close(forked.go[1]);
+	end(&s, forked.pid);
+	close_scene(&s);
+	free(out);
+	free(in);
+}
+
 static void
 a_child_that_is_forked_in_a_callback_starts_afresh(void)
 {
-	static const ucs_thread_mode_t modes[] = {UCS_THREAD_MODE_SINGLE, UCS_THREAD_MODE_MULTI};
-	ucp_am_handler_param_t h = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
-		UCP_AM_HANDLER_PARAM_FIELD_CB, .id = 4, .cb = on_am_fork};
-	const ucp_request_param_t none = {.op_attr_mask = 0};
-	struct scene s;
-	void *req;
+	static const ucp_generic_dt_ops_t ops = {fork_start_pack, fork_start_unpack, fork_size, fork_pack, fork_unpack,
+		fork_finish};
+	static const struct fork_way ways[] = {
+		{BY_AM, 1, false}, {BY_AM, 20000, false}, {BY_AM, MIB, false}, {BY_SENT, MIB, false},
+		{BY_RECEIVED, 8, false}, {BY_RECEIVED, 20000, false}, {BY_RECEIVED, MIB, false},
+		{BY_RECEIVED, 20000, true}, {BY_PACK, 100, false}, {BY_PACK, 20000, false},
+		{BY_UNPACK, 100, false}, {BY_UNPACK, 100, true}, {BY_UNPACK, 20000, false}, {BY_UNPACK, 20000, true},
+	};
 
-	for (int i = 0; i < 2; i++) {
-		open_scene(&s, modes[i], NULL);
-		forked = -1;
-		UTIL_OK(ucp_worker_set_am_recv_handler(s.p.n[1].w, &h));
-		CU_ASSERT_EQUAL_FATAL(pipe(s.up), 0);
-		fflush(NULL);
-		req = ucp_am_send_nbx(s.p.n[0].ep, 4, NULL, 0, "x", 1, &none);
-		CU_ASSERT_FATAL(!UCS_PTR_IS_ERR(req));
-		while (forked == -1)
-			util_pair_turn(&s.p);
-		if (forked == 0) {
-			for (int k = 0; k < 1000; k++)
-				util_pair_turn(&s.p);
-			use_own();
-			clean_up(&s);
-			use_own();
-			api_child_leave();
-		}
-		close(s.up[1]);
-		end(&s, forked);
-		if (req != NULL) {
-			CU_ASSERT(UTIL_UNTIL(&s.p, ucp_request_check_status(req) == UCS_OK));
-			ucp_request_free(req);
-		}
-		close_scene(&s);
+	UTIL_OK(ucp_dt_create_generic(&ops, NULL, &fork_type));
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		fork_by(&ways[i], UCS_THREAD_MODE_SINGLE);
+		fork_by(&ways[i], UCS_THREAD_MODE_MULTI);
 	}
+	ucp_dt_destroy(fork_type);
 }
 
 static void

@@ -12,6 +12,7 @@
 
 uint32_t plx_forks;
 bool plx_fork_eal;
+_Thread_local uint32_t plx_fork_callbacks;
 
 static void
 after_fork_in_child(void)

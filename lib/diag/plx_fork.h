@@ -33,6 +33,12 @@ extern uint32_t plx_forks;
  */
 extern bool plx_fork_eal;
 
+/**
+ * How many callbacks of the program this thread has called outside of workers' turns and has not
+ * returned from. If one of them forks, the child returns from it, too.
+ */
+extern _Thread_local uint32_t plx_fork_callbacks;
+
 #pragma GCC visibility pop
 
 #endif

@@ -11,6 +11,10 @@
  *   EAL's metadata of them, and of its own heap, may be shared with the parent (its own heap
  *   always is without huge pages): both would allocate the same bytes. So no process takes
  *   anything from the EAL's own heap, and a child never frees inherited memory.
+ * - A child that is forked in a callback returns into functions of the library that go on with the
+ *   heap. On huge pages, when none is free, that is a fatal signal: the kernel can copy no page for
+ *   the child, and takes one from it as the parent writes there. So the parent copies the heap to
+ *   4 KiB pages first, and the child moves the copy to the heap's place.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -56,6 +60,8 @@ static struct {
 	struct {
 		char *base;
 		size_t len;
+		bool huge;
+		void *copy; /* for the child, during a fork; or NULL */
 	} pieces[HEAP_PIECES];
 } heap = {.lock = PTHREAD_MUTEX_INITIALIZER, .socket = SOCKET_ID_ANY};
 
@@ -201,6 +207,7 @@ heap_add(size_t len)
 		return -ENOMEM;
 	}
 	heap.pieces[heap.n_pieces].base = va;
+	heap.pieces[heap.n_pieces].huge = page == HUGE_LEN;
 	heap.pieces[heap.n_pieces++].len = len;
 	heap.total += len;
 	heap.on_huge += page == HUGE_LEN ? len : 0;
@@ -346,10 +353,56 @@ plx_mem_ring(uint32_t n, struct rte_ring **out)
 	return 0;
 }
 
+void
+plx_mem_copy_for_child(void)
+{
+	pthread_mutex_lock(&heap.lock);
+	for (unsigned i = 0; i < heap.n_pieces; i++) {
+		void *copy;
+
+		if (!heap.pieces[i].huge || heap.pieces[i].copy != NULL)
+			continue;
+		copy = mmap(NULL, heap.pieces[i].len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (copy == MAP_FAILED)
+			break; /* the child keeps the huge pages, as long as the kernel can */
+		memcpy(copy, heap.pieces[i].base, heap.pieces[i].len);
+		heap.pieces[i].copy = copy;
+	}
+	pthread_mutex_unlock(&heap.lock);
+}
+
+/* The parent's: a child that moves its copy has none left. */
+static void
+after_fork(void)
+{
+	pthread_mutex_lock(&heap.lock);
+	for (unsigned i = 0; i < heap.n_pieces; i++) {
+		if (heap.pieces[i].copy != NULL)
+			munmap(heap.pieces[i].copy, heap.pieces[i].len);
+		heap.pieces[i].copy = NULL;
+	}
+	pthread_mutex_unlock(&heap.lock);
+}
+
+static void
+take_copies(void)
+{
+	for (unsigned i = 0; i < heap.n_pieces; i++) {
+		size_t len = heap.pieces[i].len;
+		void *copy = heap.pieces[i].copy;
+
+		heap.pieces[i].copy = NULL;
+		if (copy != NULL &&
+			mremap(copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, heap.pieces[i].base) != MAP_FAILED)
+			heap.pieces[i].huge = false;
+	}
+}
+
 /* Allocated memory stays; the heap belongs to the parent. */
 static void
 after_fork_in_child(void)
 {
+	take_copies();
 	pthread_mutex_init(&heap.lock, NULL);
 	heap.total = heap.on_huge = 0;
 	heap.huge = heap.huge && !heap.ready;
@@ -357,5 +410,5 @@ after_fork_in_child(void)
 
 RTE_INIT(mem_watch_forks)
 {
-	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
+	(void)pthread_atfork(NULL, after_fork, after_fork_in_child);
 }

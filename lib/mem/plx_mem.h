@@ -94,6 +94,13 @@ plx_mem_is_inherited(const void *p)
 	return __builtin_expect(plx_fork_eal, 0) && plx_mem_in_parents_heap(p);
 }
 
+/**
+ * Before fork(), by the thread that calls it in a callback: the child gets the heap on 4 KiB pages,
+ * as it returns into functions that use it (mem.c). Takes as long as to copy the heap. Without
+ * memory for the copy the child has the heap as any other child. Thread: any. Blocks: may.
+ */
+void plx_mem_copy_for_child(void);
+
 struct rte_ring;
 
 /**

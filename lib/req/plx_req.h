@@ -255,11 +255,16 @@ plx_req_owner(const struct plx_req *req)
 /** Run user_cleanup on every request and free the memory. Thread: application's side. */
 void plx_req_pool_close(struct plx_req_pool *p);
 
-/** In a forked child, inside of fork(): there is no reactor, and the ring is in the parent's memory. Thread: control. */
+/**
+ * In a forked child, inside of fork(): there is no reactor, and the ring is in the parent's memory.
+ * A turn may be running, whose callback forks: it finds the ring without cells. Thread: control.
+ */
 static inline void
 plx_req_pool_lose(struct plx_req_pool *p)
 {
-	p->cq = p->to = NULL;
+	if (p->cq != NULL)
+		p->cq = &p->later;
+	p->to = NULL;
 }
 
 /**

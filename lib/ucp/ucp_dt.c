@@ -11,6 +11,7 @@
  * The same for what may not fit one fragment: pack() may stop short of the length
  * given, at a whole element (MPICH's does), and unpack() may refuse a part of one,
  * so that what we cut anywhere must be packed and unpacked in one call.
+ * They may fork, as any callback: plx_fork_callbacks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -165,6 +166,59 @@ iov_open(const ucp_dt_iov_t *v, size_t n, struct ucp_buf *buf)
 	return UCS_OK;
 }
 
+static void *
+call_start(const struct dt_generic *type, void *buffer, size_t count, bool recv)
+{
+	void *state;
+
+	plx_fork_callbacks++;
+	state = recv ? type->ops.start_unpack(type->context, buffer, count)
+		     : type->ops.start_pack(type->context, buffer, count);
+	plx_fork_callbacks--;
+	return state;
+}
+
+static size_t
+call_size(const struct dt_generic *type, void *state)
+{
+	size_t size;
+
+	plx_fork_callbacks++;
+	size = type->ops.packed_size(state);
+	plx_fork_callbacks--;
+	return size;
+}
+
+static size_t
+call_pack(const struct dt_state *d, uint64_t offset, void *to, uint64_t len)
+{
+	size_t n;
+
+	plx_fork_callbacks++;
+	n = d->type->ops.pack(d->state, offset, to, len);
+	plx_fork_callbacks--;
+	return n;
+}
+
+static ucs_status_t
+call_unpack(const struct dt_state *d, uint64_t offset, const void *from, uint64_t len)
+{
+	ucs_status_t status;
+
+	plx_fork_callbacks++;
+	status = d->type->ops.unpack(d->state, offset, from, len);
+	plx_fork_callbacks--;
+	return status;
+}
+
+static void
+call_finish(const struct dt_generic *type, void *state)
+{
+	plx_fork_callbacks++;
+	type->ops.finish(state);
+	plx_fork_callbacks--;
+}
+
 static void
 generic_pack(void *dt, uint64_t offset, void *to, uint64_t len)
 {
@@ -172,7 +226,7 @@ generic_pack(void *dt, uint64_t offset, void *to, uint64_t len)
 	uint64_t done = 0;
 
 	while (done < len) {
-		size_t n = d->type->ops.pack(d->state, offset + done, (char *)to + done, len - done);
+		size_t n = call_pack(d, offset + done, (char *)to + done, len - done);
 
 		if (n == 0 || n > len - done) { /* it promised more: the operation fails */
 			memset((char *)to + done, 0, len - done);
@@ -191,7 +245,7 @@ generic_unpack(struct plx_dt *dt, uint64_t offset, const void *from, uint64_t le
 
 	if (len == 0)
 		return;
-	status = d->type->ops.unpack(d->state, offset, from, len);
+	status = call_unpack(d, offset, from, len);
 	if (d->status == UCS_OK)
 		d->status = status;
 }
@@ -222,7 +276,7 @@ generic_finish(struct plx_dt *dt, int status)
 		generic_unpack(dt, 0, d->bounce, d->got);
 	if (status == 0 && d->status != UCS_OK)
 		status = ucp_status_errno(d->status);
-	d->type->ops.finish(d->state);
+	call_finish(d->type, d->state);
 	free(d->bounce);
 	free(d);
 	return status;
@@ -239,9 +293,8 @@ generic_open(ucp_worker_h w, const struct dt_generic *type, void *buffer, size_t
 	d->dt = (struct plx_dt){generic_pack, generic_unpack, generic_finish, 0, NULL};
 	d->type = type;
 	d->recv = recv;
-	d->state = recv ? type->ops.start_unpack(type->context, buffer, count)
-			: type->ops.start_pack(type->context, buffer, count);
-	*buf = (struct ucp_buf){buffer, type->ops.packed_size(d->state), &d->dt};
+	d->state = call_start(type, buffer, count, recv);
+	*buf = (struct ucp_buf){buffer, call_size(type, d->state), &d->dt};
 	if (!plx_worker_has_reactor(w->core) && buf->len <= WHOLE_MAX)
 		return UCS_OK;
 	d->bounce = malloc(buf->len != 0 ? buf->len : 1);
@@ -341,10 +394,11 @@ ucp_dt_destroy(ucp_datatype_t datatype)
 static ucs_status_t
 generic_size(const struct dt_generic *type, const void *buffer, size_t count, size_t *size)
 {
-	void *state = type->ops.start_pack(type->context, buffer, count);
+	/* const in the API, as the program's function takes it */
+	void *state = call_start(type, (void *)(uintptr_t)buffer, count, false);
 
-	*size = type->ops.packed_size(state);
-	type->ops.finish(state);
+	*size = call_size(type, state);
+	call_finish(type, state);
 	return UCS_OK;
 }
 

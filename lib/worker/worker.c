@@ -24,11 +24,16 @@ static struct {
 static void
 before_fork(void)
 {
+	bool in_callback = plx_fork_callbacks != 0;
 	struct plx_worker *w;
 
 	pthread_mutex_lock(&all.lock);
-	LIST_FOREACH(w, &all.list, link)
+	LIST_FOREACH(w, &all.list, link) {
 		pthread_mutex_lock(&w->users_lock);
+		in_callback |= plx_worker_in_callback(w); /* perhaps of another thread, which costs a copy */
+	}
+	if (in_callback)
+		plx_mem_copy_for_child();
 }
 
 static void
