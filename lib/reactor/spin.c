@@ -4,62 +4,89 @@
  * spin.c - learning whether to spin or to yield
  */
 #include <sched.h>
+#include <time.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 #include <rte_cycles.h>
 
 #include "plx_spin.h"
 #include "reactor_int.h"
 
-/* Called at the end of a window with yields. @return whether the next one yields */
-static bool
+/* After a window with yields. */
+static void
 learn(struct plx_spin *s)
 {
-	uint64_t yielded = atomic_load_explicit(&s->yielded, memory_order_relaxed);
-	uint32_t taken = atomic_load_explicit(&s->taken, memory_order_relaxed);
+	const uint64_t yielded = atomic_load_explicit(&s->yielded, memory_order_relaxed);
 	/* by time: for example a reactor that checks grants takes the core as well, for
 	 * microseconds */
-	bool hog = 2 * atomic_load_explicit(&s->hogged, memory_order_relaxed) > yielded;
-
+	const bool hog = 2 * atomic_load_explicit(&s->hogged, memory_order_relaxed) > yielded;
 	uint8_t calm = atomic_load_explicit(&s->calm, memory_order_relaxed);
+	uint8_t keeps = atomic_load_explicit(&s->keeps, memory_order_relaxed);
 
 	if (!hog)
 		calm = 0; /* a core of its own may be yielded at any time */
-	else if (calm < PLX_SPIN_TRY_MAX - PLX_SPIN_TRY_MIN)
+	else if (keeps == 0 && calm < PLX_SPIN_TRY_MAX - PLX_SPIN_TRY_MIN)
 		calm++;
+	if (yielded * PLX_SPIN_SHARE > us_ticks(PLX_SPIN_WINDOW_US) && !hog)
+		keeps = PLX_SPIN_KEEPS;
+	else if (keeps > 0)
+		keeps--;
 	atomic_store_explicit(&s->calm, calm, memory_order_relaxed);
-	return taken >= PLX_SPIN_FEW && !hog;
+	atomic_store_explicit(&s->keeps, keeps, memory_order_relaxed);
 }
 
-static void
-next_window(struct plx_spin *s, uint64_t now_ticks)
+void
+plx_spin_begin(struct plx_spin *s, uint64_t now_ticks, uint64_t wall_ns)
 {
-	const uint64_t len = us_ticks(PLX_SPIN_WINDOW_US), window = now_ticks / len;
-	bool keeps = plx_spin_yields(s) && learn(s);
-	uint8_t calm = atomic_load_explicit(&s->calm, memory_order_relaxed);
+	const uint64_t len_ns = PLX_SPIN_WINDOW_US * 1000u, window = wall_ns / len_ns;
+	const uint64_t left_us = (len_ns - wall_ns % len_ns) / 1000;
+	uint8_t calm;
+	bool tries;
 
-	atomic_store_explicit(&s->yields, keeps || window % (1u << (PLX_SPIN_TRY_MIN + calm)) == 0,
+	if (plx_spin_yields(s))
+		learn(s);
+	calm = atomic_load_explicit(&s->calm, memory_order_relaxed);
+	tries = window % (1u << (PLX_SPIN_TRY_MIN + calm)) < (1u << RTE_MIN(calm, PLX_SPIN_TRY_LONG));
+	atomic_store_explicit(&s->yields, tries || atomic_load_explicit(&s->keeps, memory_order_relaxed) != 0,
 		memory_order_relaxed);
-	atomic_store_explicit(&s->until, (window + 1) * len, memory_order_relaxed);
-	atomic_store_explicit(&s->taken, 0, memory_order_relaxed);
+	/* a bit later, as the rate of the ticks is not exact: not twice in a window */
+	atomic_store_explicit(&s->until, now_ticks + us_ticks(left_us + left_us / 256 + 1), memory_order_relaxed);
 	atomic_store_explicit(&s->yielded, 0, memory_order_relaxed);
 	atomic_store_explicit(&s->hogged, 0, memory_order_relaxed);
+}
+
+static uint64_t
+wall_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t); /* others may have a namespace of their own */
+	return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 bool
 plx_spin_wait(struct plx_spin *s, uint64_t now_ticks)
 {
 	if (unlikely(now_ticks >= atomic_load_explicit(&s->until, memory_order_relaxed)))
-		next_window(s, now_ticks);
-	return plx_spin_yields(s);
+		plx_spin_begin(s, now_ticks, wall_ns());
+	return plx_spin_yields(s) && now_ticks >= atomic_load_explicit(&s->next, memory_order_relaxed);
 }
 
 void
-plx_spin_yielded(struct plx_spin *s, uint64_t ticks)
+plx_spin_yielded(struct plx_spin *s, uint64_t now_ticks, uint64_t ticks)
 {
-	if (ticks * 1000 < us_ticks(PLX_SPIN_TAKEN_NS))
+	const bool taken = ticks * 1000 >= us_ticks(PLX_SPIN_TAKEN_NS);
+	uint8_t takers = atomic_load_explicit(&s->takers, memory_order_relaxed);
+
+	if (taken)
+		takers = RTE_MIN(takers + PLX_SPIN_TAKER * (ticks / us_ticks(1)), UINT64_C(255));
+	else if (takers > 0)
+		takers--;
+	atomic_store_explicit(&s->takers, takers, memory_order_relaxed);
+	atomic_store_explicit(&s->next, takers != 0 ? 0 : now_ticks + us_ticks(PLX_SPIN_REST_US), memory_order_relaxed);
+	if (!taken)
 		return;
-	atomic_fetch_add_explicit(&s->taken, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&s->yielded, ticks, memory_order_relaxed);
 	if (ticks >= us_ticks(PLX_SPIN_HOG_US))
 		atomic_fetch_add_explicit(&s->hogged, ticks, memory_order_relaxed);
@@ -68,8 +95,9 @@ plx_spin_yielded(struct plx_spin *s, uint64_t ticks)
 void
 plx_spin_yield(struct plx_spin *s)
 {
-	uint64_t start = rte_rdtsc();
+	uint64_t start = rte_rdtsc(), end;
 
 	sched_yield();
-	plx_spin_yielded(s, rte_rdtsc() - start);
+	end = rte_rdtsc();
+	plx_spin_yielded(s, end, end - start);
 }
