@@ -357,7 +357,7 @@ ucp_am_send_nb(ucp_ep_h ep, uint16_t id, const void *buffer, size_t count, ucp_d
 	a.wire.conn_id = plx_ep_wire_id(&ep->user);
 	if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_IOV && send_gathered(ep, &a, buffer, count))
 		return NULL;
-	status = ucp_buf_open(ep->worker, datatype, buffer, count, false, &buf);
+	status = ucp_buf_open(datatype, buffer, count, false, &buf);
 	if (status != UCS_OK)
 		return UCS_STATUS_PTR(status);
 	ucp_lock(ep->worker);

@@ -4,21 +4,19 @@
  * ucp_dt.c - datatypes: contiguous, iov, generic; memory that is not the host's
  *
  * Design notes
- * The functions of a generic type are the application's and run in its thread
- * only. Inline that is the thread that runs the turns, so pieces are packed
- * straight into the device's memory. Dedicated, a send is packed into a buffer of
- * ours when it is posted, and a receive is unpacked from one when it is over.
- * The same for what may not fit one fragment: pack() may stop short of the length
- * given, at a whole element (MPICH's does), and unpack() may refuse a part of one,
- * so that what we cut anywhere must be packed and unpacked in one call.
- * They may fork, as any callback: plx_fork_callbacks.
+ * The functions of a generic type are the application's and run in its thread only. A send is packed
+ * into a buffer of ours when it is posted, and a receive is unpacked from one when it is over, each by
+ * one call:
+ * - with a reactor other threads move the data;
+ * - what may not fit one fragment is cut anywhere, but pack() may stop short of the length given, at
+ *   a whole element (MPICH's does), and unpack() may refuse a part of one;
+ * - a function may fork, as any callback (plx_fork_callbacks): a child that returns into a driver
+ *   would go on to write its parent's message.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "ucp_int.h"
-
-#define WHOLE_MAX 1024u /* longer than this may travel in more than one fragment */
 
 /* A handle is the address of this with the class in its low bits. */
 struct dt_generic {
@@ -46,10 +44,10 @@ struct dt_state {
 	struct plx_dt dt;
 	const struct dt_generic *type;
 	void *state; /* belongs to the application */
-	uint8_t *bounce;
 	uint64_t got; /* bytes that have arrived at bounce */
 	bool recv;
 	ucs_status_t status; /* the first error of pack or unpack */
+	uint8_t bounce[];
 };
 
 static struct dt_generic *
@@ -220,16 +218,15 @@ call_finish(const struct dt_generic *type, void *state)
 }
 
 static void
-generic_pack(void *dt, uint64_t offset, void *to, uint64_t len)
+generic_pack(struct dt_state *d, uint64_t len)
 {
-	struct dt_state *d = dt;
 	uint64_t done = 0;
 
 	while (done < len) {
-		size_t n = call_pack(d, offset + done, (char *)to + done, len - done);
+		size_t n = call_pack(d, done, d->bounce + done, len - done);
 
 		if (n == 0 || n > len - done) { /* it promised more: the operation fails */
-			memset((char *)to + done, 0, len - done);
+			memset(d->bounce + done, 0, len - done);
 			d->status = UCS_ERR_IO_ERROR;
 			return;
 		}
@@ -238,14 +235,13 @@ generic_pack(void *dt, uint64_t offset, void *to, uint64_t len)
 }
 
 static void
-generic_unpack(struct plx_dt *dt, uint64_t offset, const void *from, uint64_t len)
+generic_unpack(struct dt_state *d)
 {
-	struct dt_state *d = (struct dt_state *)dt;
 	ucs_status_t status;
 
-	if (len == 0)
+	if (d->got == 0)
 		return;
-	status = call_unpack(d, offset, from, len);
+	status = call_unpack(d, 0, d->bounce, d->got);
 	if (d->status == UCS_OK)
 		d->status = status;
 }
@@ -272,46 +268,36 @@ generic_finish(struct plx_dt *dt, int status)
 {
 	struct dt_state *d = (struct dt_state *)dt;
 
-	if (d->bounce != NULL && d->recv)
-		generic_unpack(dt, 0, d->bounce, d->got);
+	if (d->recv)
+		generic_unpack(d);
 	if (status == 0 && d->status != UCS_OK)
 		status = ucp_status_errno(d->status);
 	call_finish(d->type, d->state);
-	free(d->bounce);
 	free(d);
 	return status;
 }
 
 static ucs_status_t
-generic_open(ucp_worker_h w, const struct dt_generic *type, void *buffer, size_t count, bool recv,
-	struct ucp_buf *buf)
+generic_open(const struct dt_generic *type, void *buffer, size_t count, bool recv, struct ucp_buf *buf)
 {
-	struct dt_state *d = calloc(1, sizeof(*d));
+	void *state = call_start(type, buffer, count, recv);
+	size_t len = call_size(type, state);
+	struct dt_state *d = len <= SIZE_MAX - sizeof(*d) ? malloc(sizeof(*d) + len) : NULL;
 
-	if (d == NULL)
-		return UCS_ERR_NO_MEMORY;
-	d->dt = (struct plx_dt){generic_pack, generic_unpack, generic_finish, 0, NULL};
-	d->type = type;
-	d->recv = recv;
-	d->state = call_start(type, buffer, count, recv);
-	*buf = (struct ucp_buf){buffer, call_size(type, d->state), &d->dt};
-	if (!plx_worker_has_reactor(w->core) && buf->len <= WHOLE_MAX)
-		return UCS_OK;
-	d->bounce = malloc(buf->len != 0 ? buf->len : 1);
-	if (d->bounce == NULL) {
-		generic_finish(&d->dt, 0);
+	if (d == NULL) {
+		call_finish(type, state);
 		return UCS_ERR_NO_MEMORY;
 	}
+	*d = (struct dt_state){.dt = {bounce_pack, bounce_unpack, generic_finish, 0, NULL}, .type = type,
+		.state = state, .recv = recv};
+	*buf = (struct ucp_buf){buffer, len, &d->dt};
 	if (!recv)
-		generic_pack(d, 0, d->bounce, buf->len);
-	d->dt.pack = bounce_pack;
-	d->dt.unpack = bounce_unpack;
+		generic_pack(d, len);
 	return UCS_OK;
 }
 
 ucs_status_t
-ucp_buf_open(ucp_worker_h w, ucp_datatype_t dt, const void *buffer, size_t count, bool recv,
-	struct ucp_buf *buf)
+ucp_buf_open(ucp_datatype_t dt, const void *buffer, size_t count, bool recv, struct ucp_buf *buf)
 {
 	void *addr = (void *)(uintptr_t)buffer;
 
@@ -325,7 +311,7 @@ ucp_buf_open(ucp_worker_h w, ucp_datatype_t dt, const void *buffer, size_t count
 	case UCP_DATATYPE_IOV:
 		return iov_open(addr, count, buf);
 	case UCP_DATATYPE_GENERIC:
-		return generic_open(w, dt_of(dt), addr, count, recv, buf);
+		return generic_open(dt_of(dt), addr, count, recv, buf);
 	default:
 		return UCS_ERR_INVALID_PARAM;
 	}
@@ -357,7 +343,7 @@ ucp_buf_open_odd(ucp_worker_h w, const ucp_request_param_t *param, const void *b
 {
 	bool typed = (param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) != 0;
 	ucp_datatype_t dt = typed ? param->datatype : ucp_dt_make_contig(1);
-	ucs_status_t status = ucp_buf_open(w, dt, buffer, count, recv, buf);
+	ucs_status_t status = ucp_buf_open(dt, buffer, count, recv, buf);
 	struct dt_memory *d;
 
 	if (status != UCS_OK || buf->dt != NULL || buf->len == 0 || !ucp_param_is_device(w, param))
@@ -417,7 +403,7 @@ ucp_dt_query(ucp_datatype_t datatype, ucp_datatype_attr_t *attr)
 		return UCS_ERR_INVALID_PARAM;
 	if (generic)
 		return generic_size(dt_of(datatype), attr->buffer, count, &attr->packed_size);
-	status = ucp_buf_open(NULL, datatype, contig ? NULL : attr->buffer, count, false, &buf);
+	status = ucp_buf_open(datatype, contig ? NULL : attr->buffer, count, false, &buf);
 	if (status != UCS_OK)
 		return status;
 	attr->packed_size = buf.len;

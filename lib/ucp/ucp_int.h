@@ -180,8 +180,7 @@ struct ucp_buf {
  * Open a buffer for one operation. ucp_buf_drop() it if no request takes it.
  * @return UCS_OK, or why the datatype can't be used
  */
-ucs_status_t ucp_buf_open(ucp_worker_h w, ucp_datatype_t dt, const void *buffer, size_t count,
-	bool recv, struct ucp_buf *buf);
+ucs_status_t ucp_buf_open(ucp_datatype_t dt, const void *buffer, size_t count, bool recv, struct ucp_buf *buf);
 
 /** The same of memory that may not be the host's; ucp_post_check() has accepted its type. */
 ucs_status_t ucp_buf_open_odd(ucp_worker_h w, const ucp_request_param_t *param, const void *buffer,

@@ -144,7 +144,7 @@ ucp_stream_send_nb(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype_t
 
 	if (flags != 0)
 		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
-	status = ucp_buf_open(ep->worker, datatype, buffer, count, false, &buf);
+	status = ucp_buf_open(datatype, buffer, count, false, &buf);
 	if (status != UCS_OK)
 		return UCS_STATUS_PTR(status);
 	ucp_lock(ep->worker);
@@ -256,7 +256,7 @@ ucp_stream_recv_nb(ucp_ep_h ep, void *buffer, size_t count, ucp_datatype_t datat
 	ucs_status_t status;
 	struct ucp_buf buf;
 
-	status = ucp_buf_open(ep->worker, datatype, buffer, count, true, &buf);
+	status = ucp_buf_open(datatype, buffer, count, true, &buf);
 	if (status != UCS_OK)
 		return UCS_STATUS_PTR(status);
 	ucp_lock(ep->worker);

@@ -272,7 +272,7 @@ send_typed(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype_t datatyp
 	if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_IOV && !sync &&
 		(p->mask & UCP_OP_ATTR_FIELD_REQUEST) == 0 && send_gathered(ep, buffer, count, tag))
 		return NULL;
-	status = ucp_buf_open(ep->worker, datatype, buffer, count, false, &buf);
+	status = ucp_buf_open(datatype, buffer, count, false, &buf);
 	if (status != UCS_OK)
 		return UCS_STATUS_PTR(status);
 	ucp_lock(ep->worker);
@@ -540,7 +540,7 @@ recv_typed(ucp_worker_h w, void *buffer, size_t count, ucp_datatype_t datatype, 
 	ucs_status_t status;
 	struct ucp_buf buf;
 
-	status = ucp_buf_open(w, datatype, buffer, count, true, &buf);
+	status = ucp_buf_open(datatype, buffer, count, true, &buf);
 	if (status != UCS_OK)
 		return UCS_STATUS_PTR(status);
 	ucp_lock(w);
@@ -631,7 +631,7 @@ ucp_tag_msg_recv_nb(ucp_worker_h w, void *buffer, size_t count, ucp_datatype_t d
 	ucs_status_t status;
 	struct ucp_buf buf;
 
-	status = ucp_buf_open(w, datatype, buffer, count, true, &buf);
+	status = ucp_buf_open(datatype, buffer, count, true, &buf);
 	if (status != UCS_OK)
 		return UCS_STATUS_PTR(status);
 	ucp_lock(w);
