@@ -371,9 +371,8 @@ plx_mem_copy_for_child(void)
 	pthread_mutex_unlock(&heap.lock);
 }
 
-/* The parent's: a child that moves its copy has none left. */
-static void
-after_fork(void)
+void
+plx_mem_drop_copy(void)
 {
 	pthread_mutex_lock(&heap.lock);
 	for (unsigned i = 0; i < heap.n_pieces; i++) {
@@ -410,5 +409,5 @@ after_fork_in_child(void)
 
 RTE_INIT(mem_watch_forks)
 {
-	(void)pthread_atfork(NULL, after_fork, after_fork_in_child);
+	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
 }

@@ -101,6 +101,9 @@ plx_mem_is_inherited(const void *p)
  */
 void plx_mem_copy_for_child(void);
 
+/** After fork(), in the parent; no other thread may have made a copy meanwhile. Accepts that there is none. */
+void plx_mem_drop_copy(void);
+
 struct rte_ring;
 
 /**

@@ -41,6 +41,7 @@ after_fork(void)
 {
 	struct plx_worker *w;
 
+	plx_mem_drop_copy();
 	LIST_FOREACH(w, &all.list, link)
 		pthread_mutex_unlock(&w->users_lock);
 	pthread_mutex_unlock(&all.lock);
