@@ -685,7 +685,7 @@ what_a_child_posts_to_its_parents_peers_fails(void)
 	close_scene(&s);
 }
 
-/* Who calls the callback that forks. */
+/* The callback that forks. */
 enum forker { BY_AM, BY_SENT, BY_RECEIVED, BY_PACK, BY_UNPACK };
 
 static struct {

@@ -30,10 +30,10 @@
 #define PLX_SPIN_TAKEN_NS  1000u /* a longer yield has given the core to another thread */
 #define PLX_SPIN_HOG_US	   1000u /* to a thread that computes, or spins; less than the scheduler's
                        	          * slice */
-#define PLX_SPIN_SHARE	   16u	 /* others wait as well if they use more than one of so many parts of a window */
-#define PLX_SPIN_KEEPS	   32u	 /* and so for as many windows */
+#define PLX_SPIN_SHARE	   16u	 /* others wait if they take more than this part of a window: 1/16 */
+#define PLX_SPIN_KEEPS	   32u	 /* the thread then yields for so many windows more */
 #define PLX_SPIN_REST_US   20u	 /* between two yields while nobody takes the core */
-#define PLX_SPIN_TAKER	   8u	 /* which as many yields in a row show for each us that somebody had it; up to 255 */
+#define PLX_SPIN_TAKER	   8u	 /* such yields in a row that outweigh 1 us in which somebody had it; at most 255 */
 #define PLX_SPIN_TRY_MIN   3u	 /* log2 of the windows from one trial to the next, */
 #define PLX_SPIN_TRY_MAX   7u	 /* and while others compute, in the end */
 #define PLX_SPIN_TRY_LONG  3u	 /* log2 of the windows of a trial then: many have to find each other */
@@ -46,7 +46,7 @@ struct plx_spin {
 	_Atomic uint64_t until; /* ticks: the end of the window; 0: there is none */
 	_Atomic bool yields;	/* in it */
 	_Atomic uint8_t calm;	/* the next trial comes after 1 << (PLX_SPIN_TRY_MIN + calm) windows */
-	_Atomic uint8_t keeps;	/* it yields for so many windows more, whatever they show */
+	_Atomic uint8_t keeps;	/* windows in which it goes on to yield, whatever they show */
 	_Atomic uint8_t takers; /* 0: nobody took the core of late */
 	_Atomic uint64_t next;	/* ticks: no yield before */
 	/* of the window */
@@ -67,7 +67,7 @@ plx_spin_yields(const struct plx_spin *s)
  */
 bool plx_spin_wait(struct plx_spin *s, uint64_t now_ticks);
 
-/** Begin the window of the wall clock; plx_spin_wait() does it when the last one is over. Thread: any. */
+/** Begin the window that the wall clock says. plx_spin_wait() calls it when a window is over. Thread: any. */
 void plx_spin_begin(struct plx_spin *s, uint64_t now_ticks, uint64_t wall_ns);
 
 /** Yield the core, and measure how long that takes. Thread: any. Blocks: while others run. */

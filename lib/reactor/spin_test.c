@@ -23,7 +23,7 @@ us_ticks(uint64_t us)
 	return rte_get_tsc_hz() * us / 1000000; /* as of the library: 62.5 ticks a us are not 62 */
 }
 
-/* The ticks of window w when it has been on for so many us. */
+/* @return the counter so many us after the beginning of window w */
 static uint64_t
 ticks_of(uint64_t w, uint64_t us)
 {
