@@ -391,9 +391,9 @@ take_copies(void)
 		void *copy = heap.pieces[i].copy;
 
 		heap.pieces[i].copy = NULL;
-		if (copy != NULL &&
-			mremap(copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, heap.pieces[i].base) != MAP_FAILED)
-			heap.pieces[i].huge = false;
+		heap.pieces[i].huge = false; /* what a child inherits on huge pages it can't read, and doesn't use */
+		if (copy != NULL)
+			(void)mremap(copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, heap.pieces[i].base);
 	}
 }
 
