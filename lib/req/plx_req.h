@@ -231,7 +231,7 @@ struct plx_req_pool {
 	bool mute;	   /* application's side: no more callbacks */
 	/* application's side, with each request */
 	alignas(PLX_LINE) struct plx_pool pool;
-	/* cold, application's side: a ring without cells, so that delayed completions are
+	/* cold, application's side: a ring without room, so that delayed completions are
 	 * in its overflow */
 	struct plx_cq later;
 };
@@ -257,7 +257,7 @@ void plx_req_pool_close(struct plx_req_pool *p);
 
 /**
  * In a forked child, inside of fork(): there is no reactor, and the ring is in the parent's memory.
- * A turn may be running, whose callback forks: it finds the ring without cells. Thread: control.
+ * A turn may be running, whose callback forks: it finds the ring without room, empty. Thread: control.
  */
 static inline void
 plx_req_pool_lose(struct plx_req_pool *p)

@@ -33,6 +33,9 @@ req_cleanup(void *obj, void *arg)
 	p->user_cleanup(plx_req_user(obj));
 }
 
+/* Of a ring that nothing goes through: it never has the number of a lap. Writer: none. */
+static struct plx_cq_cell no_cell;
+
 int
 plx_req_pool_open(struct plx_req_pool *p, uint32_t user_len, bool dedicated,
 	void (*user_init)(void *user), void (*user_cleanup)(void *user))
@@ -45,6 +48,7 @@ plx_req_pool_open(struct plx_req_pool *p, uint32_t user_len, bool dedicated,
 	p->to = p->cq;
 	STAILQ_INIT(&p->later.overflow);
 	p->later.head = PLX_CQ_LEN; /* full for good */
+	p->later.cells = &no_cell;
 	plx_pool_open(&p->pool, "req", PLX_REQ_SIZE + user_len, REQ_FIRST, 0, req_init, p);
 	return 0;
 }

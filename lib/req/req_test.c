@@ -406,6 +406,28 @@ a_short_message_travels_with_its_completion(void)
 	pool_end();
 }
 
+/* In a turn whose callback forks; a step of it that walks over lists holds what completes. */
+static void
+the_remainder_of_a_turn_in_a_child_finds_an_empty_ring(void)
+{
+	struct plx_cq *parents;
+	struct plx_req *req;
+
+	pool_begin(true);
+	parents = pool.cq;
+	req = req_new();
+	plx_req_pool_lose(&pool);
+	plx_req_pool_hold(&pool);
+	req->done = on_done;
+	plx_req_complete(req, -ECONNRESET);
+	plx_req_pool_flush(&pool);
+	UNIT_EQ(plx_req_pool_poll(&pool), 0);
+	UNIT_EQ(n_done, 0);
+	plx_req_put(req);
+	pool.cq = parents;
+	pool_end();
+}
+
 /* -- kept messages -- */
 
 static void
@@ -481,6 +503,7 @@ static CU_TestInfo req_tests[] = {
 	UNIT_TEST(the_first_completion_after_a_pause_is_polled_alone),
 	UNIT_TEST(completions_beyond_the_ring_wait_and_keep_their_order),
 	UNIT_TEST(a_short_message_travels_with_its_completion),
+	UNIT_TEST(the_remainder_of_a_turn_in_a_child_finds_an_empty_ring),
 	CU_TEST_INFO_NULL,
 };
 
