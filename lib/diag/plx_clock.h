@@ -9,14 +9,28 @@
 #include <stdint.h>
 #include <time.h>
 
+/** @return ns of a clock. Thread: any. */
+static inline uint64_t
+plx_clock_read(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
 /** @return ns of CLOCK_MONOTONIC. Thread: any. */
 static inline uint64_t
 plx_clock_ns(void)
 {
-	struct timespec t;
+	return plx_clock_read(CLOCK_MONOTONIC);
+}
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+/** @return ns of the wall clock, which is the same in all containers, and may be set. Thread: any. */
+static inline uint64_t
+plx_clock_wall_ns(void)
+{
+	return plx_clock_read(CLOCK_REALTIME);
 }
 
 /** The same in ms. */

@@ -360,7 +360,7 @@ plx_mem_copy_for_child(void)
 	for (unsigned i = 0; i < heap.n_pieces; i++) {
 		void *copy;
 
-		if (!heap.pieces[i].huge || heap.pieces[i].copy != NULL)
+		if (!heap.pieces[i].huge)
 			continue;
 		copy = mmap(NULL, heap.pieces[i].len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (copy == MAP_FAILED)

@@ -96,8 +96,8 @@ plx_mem_is_inherited(const void *p)
 
 /**
  * Before fork(), by the thread that calls it in a callback: the child gets the heap on 4 KiB pages,
- * as it returns into functions that use it (mem.c). Takes as long as to copy the heap. Without
- * memory for the copy the child has the heap as any other child. Thread: any. Blocks: may.
+ * as it returns into functions that use it (mem.c). Takes as long as to copy the heap. Where
+ * the copy can't be mapped the child has the heap as any other child. Thread: any. Blocks: may.
  */
 void plx_mem_copy_for_child(void);
 

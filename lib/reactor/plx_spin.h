@@ -31,7 +31,7 @@
 #define PLX_SPIN_HOG_US	   1000u /* to a thread that computes, or spins; less than the scheduler's
                        	          * slice */
 #define PLX_SPIN_SHARE	   16u	 /* others wait if they take more than this part of a window: 1/16 */
-#define PLX_SPIN_KEEPS	   32u	 /* the thread then yields for so many windows more */
+#define PLX_SPIN_KEEPS	   32u	 /* windows for which a thread that knows this goes on to yield */
 #define PLX_SPIN_REST_US   20u	 /* between two yields while nobody takes the core */
 #define PLX_SPIN_TAKER	   8u	 /* such yields in a row that outweigh 1 us in which somebody had it; at most 255 */
 #define PLX_SPIN_TRY_MIN   3u	 /* log2 of the windows from one trial to the next, */
@@ -67,7 +67,7 @@ plx_spin_yields(const struct plx_spin *s)
  */
 bool plx_spin_wait(struct plx_spin *s, uint64_t now_ticks);
 
-/** Begin the window that the wall clock says. plx_spin_wait() calls it when a window is over. Thread: any. */
+/** Begin the window in which wall_ns lies. plx_spin_wait() does so when a window is over. Thread: any. */
 void plx_spin_begin(struct plx_spin *s, uint64_t now_ticks, uint64_t wall_ns);
 
 /** Yield the core, and measure how long that takes. Thread: any. Blocks: while others run. */

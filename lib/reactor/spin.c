@@ -4,12 +4,12 @@
  * spin.c - learning whether to spin or to yield
  */
 #include <sched.h>
-#include <time.h>
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 #include <rte_cycles.h>
 
+#include "plx_clock.h"
 #include "plx_spin.h"
 #include "reactor_int.h"
 
@@ -56,20 +56,11 @@ plx_spin_begin(struct plx_spin *s, uint64_t now_ticks, uint64_t wall_ns)
 	atomic_store_explicit(&s->hogged, 0, memory_order_relaxed);
 }
 
-static uint64_t
-wall_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t); /* others may have a namespace of their own */
-	return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 bool
 plx_spin_wait(struct plx_spin *s, uint64_t now_ticks)
 {
 	if (unlikely(now_ticks >= atomic_load_explicit(&s->until, memory_order_relaxed)))
-		plx_spin_begin(s, now_ticks, wall_ns());
+		plx_spin_begin(s, now_ticks, plx_clock_wall_ns());
 	return plx_spin_yields(s) && now_ticks >= atomic_load_explicit(&s->next, memory_order_relaxed);
 }
 

@@ -4,11 +4,11 @@
  * spin_test.c - spinning beside who computes, yielding to who waits
  */
 #include <string.h>
-#include <time.h>
 
 #include <rte_common.h>
 #include <rte_cycles.h>
 
+#include "plx_clock.h"
 #include "plx_spin.h"
 #include "plx_unit.h"
 
@@ -23,7 +23,7 @@ us_ticks(uint64_t us)
 	return rte_get_tsc_hz() * us / 1000000; /* as of the library: 62.5 ticks a us are not 62 */
 }
 
-/* @return the counter so many us after the beginning of window w */
+/* @return the ticks at us microseconds after the beginning of window w */
 static uint64_t
 ticks_of(uint64_t w, uint64_t us)
 {
@@ -67,7 +67,7 @@ on_a_core_of_its_own_it_spins_and_tries_in_one_window_of_eight(void)
 	begin();
 	UNIT_TRUE(!pass(EVERY * 1000 + 1, 100, 0));
 	UNIT_EQ(passes(EVERY * 1000 + 2, 10 * EVERY, 100, 0), 10);
-	UNIT_TRUE(pass(EVERY * 1020, 0, 0)); /* at the same ticks in all processes */
+	UNIT_TRUE(pass(EVERY * 1020, 0, 0)); /* at the same time in all processes */
 	UNIT_TRUE(!pass(EVERY * 1020 + 1, 0, 0));
 	/* now and then the kernel does something: that is nobody */
 	UNIT_EQ(passes(EVERY * 1021, 10 * EVERY, 20, 20), 10);
@@ -141,15 +141,6 @@ while_nobody_takes_the_core_it_yields_rarely(void)
 	UNIT_EQ(due_at_once(0.6), 255); /* the kernel refuses some, to be fair */
 }
 
-static uint64_t
-clock_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* Others measure the rate of the counter for themselves; the clock is everybody's. */
 static void
 windows_are_the_wall_clocks(void)
@@ -159,11 +150,11 @@ windows_are_the_wall_clocks(void)
 
 	begin();
 	while (n[0] < 10000 || n[1] < 10000) {
-		const uint64_t before = clock_now();
+		const uint64_t before = plx_clock_wall_ns();
 		const bool yields = plx_spin_wait(&s, rte_rdtsc());
 
 		/* another thread had the core meanwhile, or it is an edge */
-		if (clock_now() / len_ns != before / len_ns || before % len_ns < len_ns / 100)
+		if (plx_clock_wall_ns() / len_ns != before / len_ns || before % len_ns < len_ns / 100)
 			continue;
 		n[yields]++;
 		UNIT_EQ(yields, before / len_ns % EVERY == 0);

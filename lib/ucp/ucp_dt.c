@@ -4,9 +4,9 @@
  * ucp_dt.c - datatypes: contiguous, iov, generic; memory that is not the host's
  *
  * Design notes
- * The functions of a generic type are the application's and run in its thread only. A send is packed
- * into a buffer of ours when it is posted, and a receive is unpacked from one when it is over, each by
- * one call:
+ * The functions of a generic type are the application's and run in its thread only. The call that
+ * posts a send packs it into a buffer of ours, and the end of a receive unpacks it from one. The
+ * reasons:
  * - with a reactor other threads move the data;
  * - what may not fit one fragment is cut anywhere, but pack() may stop short of the length given, at
  *   a whole element (MPICH's does), and unpack() may refuse a part of one;
