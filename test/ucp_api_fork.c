@@ -686,7 +686,7 @@ what_a_child_posts_to_its_parents_peers_fails(void)
 }
 
 /* The callback that forks. */
-enum forker { BY_AM, BY_SENT, BY_RECEIVED, BY_PACK, BY_UNPACK };
+enum forker { BY_AM, BY_SENT, BY_RECEIVED, BY_PACK, BY_UNPACK, BY_INIT, BY_CLEANUP };
 
 static struct {
 	enum forker by;
@@ -705,12 +705,22 @@ fork_once(enum forker by)
 	api_take_free_huge_pages();
 	fflush(NULL);
 	forked.pid = fork();
+	CU_ASSERT_FATAL(forked.pid != -1);
 	if (forked.pid != 0)
 		return;
 	alarm(API_CHILD_S);
 	close(forked.go[1]);
 	SO(read(forked.go[0], &c, 1) == 0);
 	close(forked.go[0]);
+}
+
+static void
+begin_fork_by(enum forker by, size_t len)
+{
+	forked.by = by;
+	forked.len = len;
+	forked.pid = -1;
+	CU_ASSERT_EQUAL_FATAL(pipe(forked.go), 0);
 }
 
 static ucs_status_t
@@ -870,12 +880,9 @@ fork_by(const struct fork_way *way, ucs_thread_mode_t mode)
 	struct scene s;
 
 	open_scene(&s, mode, NULL);
-	forked.by = way->by;
-	forked.len = way->len;
-	forked.pid = -1;
+	begin_fork_by(way->by, way->len);
 	UTIL_OK(ucp_worker_set_am_recv_handler(s.p.n[1].w, &h));
 	CU_ASSERT_EQUAL_FATAL(pipe(s.up), 0);
-	CU_ASSERT_EQUAL_FATAL(pipe(forked.go), 0);
 	util_fill(out, way->len, 5);
 	memset(in, 0, way->len);
 	if (!way->late)
@@ -885,8 +892,7 @@ fork_by(const struct fork_way *way, ucs_thread_mode_t mode)
 		util_pair_turn(&s.p);
 	if (way->late)
 		req[1] = post_way_recv(&s, way, in);
-	while (forked.pid == -1)
-		util_pair_turn(&s.p);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, forked.pid != -1));
 	if (forked.pid == 0)
 		end_way_child(&s);
 	close(forked.go[0]);
@@ -918,6 +924,95 @@ a_child_that_is_forked_in_a_callback_starts_afresh(void)
 		fork_by(&ways[i], UCS_THREAD_MODE_MULTI);
 	}
 	ucp_dt_destroy(fork_type);
+}
+
+static void
+child_forks_in_callbacks(struct scene *s)
+{
+	static const struct fork_way ways[] = {{BY_AM, 20000, false}, {BY_RECEIVED, 20000, false}};
+	unsigned failures = CU_get_number_of_failures();
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+		fork_by(&ways[i], UCS_THREAD_MODE_SINGLE);
+	SO(CU_get_number_of_failures() == failures);
+	clean_up(s);
+	api_child_leave();
+}
+
+/* It inherits huge pages, of which the kernel may have taken some, beside a heap of its own. */
+static void
+a_child_forks_in_callbacks_of_its_own(void)
+{
+	struct scene s;
+
+	if (is_model())
+		return;
+	open_scene(&s, UCS_THREAD_MODE_SINGLE, child_forks_in_callbacks);
+	end(&s, begin(&s));
+	close_scene(&s);
+}
+
+static void
+on_init_fork(void *req)
+{
+	memset(req, 1, 8);
+	fork_once(BY_INIT);
+}
+
+static void
+on_cleanup_fork(void *req)
+{
+	memset(req, 2, 8);
+	fork_once(BY_CLEANUP);
+}
+
+/* In the parent, and in the child. */
+static void
+go_on_after_fork_by(void)
+{
+	int status = -1;
+
+	CU_ASSERT_NOT_EQUAL_FATAL(forked.pid, -1);
+	if (forked.pid == 0) {
+		use_own();
+		api_child_leave();
+	}
+	close(forked.go[0]);
+	close(forked.go[1]);
+	CU_ASSERT_EQUAL(waitpid(forked.pid, &status, 0), forked.pid);
+	CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* The area of the program's behind a request: its functions are called as the pool grows, and as it goes. */
+static void
+a_child_that_is_forked_as_requests_are_made_or_go_starts_afresh(void)
+{
+	const ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_REQUEST_SIZE |
+		UCP_PARAM_FIELD_REQUEST_INIT | UCP_PARAM_FIELD_REQUEST_CLEANUP, .features = UCP_FEATURE_TAG,
+		.request_size = 64, .request_init = on_init_fork, .request_cleanup = on_cleanup_fork};
+	const ucp_request_param_t none = {.op_attr_mask = 0};
+	void *reqs[1000];
+	ucp_context_h ctx;
+	ucp_worker_h w;
+
+	UTIL_OK(ucp_init(&params, NULL, &ctx));
+	w = util_worker(ctx, UCS_THREAD_MODE_SINGLE);
+	begin_fork_by(BY_INIT, 0);
+	for (int i = 0; i < 1000; i++) {
+		reqs[i] = ucp_tag_recv_nbx(w, NULL, 0, 1, UTIL_ALL_BITS, &none);
+		CU_ASSERT_FATAL(reqs[i] != NULL && !UCS_PTR_IS_ERR(reqs[i]));
+	}
+	go_on_after_fork_by();
+	for (int i = 0; i < 1000; i++) {
+		ucp_request_cancel(w, reqs[i]);
+		while (ucp_request_check_status(reqs[i]) == UCS_INPROGRESS)
+			ucp_worker_progress(w);
+		ucp_request_free(reqs[i]);
+	}
+	begin_fork_by(BY_CLEANUP, 0);
+	ucp_worker_destroy(w);
+	ucp_cleanup(ctx);
+	go_on_after_fork_by();
 }
 
 static void
@@ -1270,6 +1365,8 @@ const struct api_test api_fork_tests[] = {
 	T_NOT_UCX(children_start_afresh_while_workers_come_and_go, NOT_UCX),
 	T_NOT_UCX(children_of_a_process_with_threads_start_afresh, NOT_UCX),
 	T_NOT_UCX(a_child_that_is_forked_in_a_callback_starts_afresh, NOT_UCX),
+	T_NOT_UCX(a_child_forks_in_callbacks_of_its_own, NOT_UCX),
+	T_NOT_UCX(a_child_that_is_forked_as_requests_are_made_or_go_starts_afresh, NOT_UCX),
 	T_NOT_UCX(a_sleeper_is_woken_whatever_a_child_does, NOT_UCX),
 	T(a_peers_death_is_noticed_while_a_child_lives),
 	T_NOT_UCX(a_child_that_lives_on_keeps_no_address_in_use, NOT_UCX),

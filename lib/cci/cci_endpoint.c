@@ -27,11 +27,19 @@ on_lost(struct plx_worker *core)
 		plx_name_lose(&c->member);
 }
 
+static bool
+is_mine(const struct plx_worker *w)
+{
+	const struct cci_ep *ep = plx_worker_user(w);
+
+	return plx_lock_is_mine(&ep->lock);
+}
+
 static int
 ep_open(struct cci_ep *ep, const struct cci_dev *d, const struct plx_conf *conf, const char *service)
 {
 	struct plx_worker_params params = {.conf = conf, .name = d->name, .wakeup = ep->has_fd,
-		.event_fd = -1, .lost = on_lost, .user = ep, .own_keys = true,
+		.event_fd = -1, .lost = on_lost, .mine = is_mine, .user = ep, .own_keys = true,
 		.chan_deliver = cci_deliver, .chan_ready = &ep->ready};
 	int rc;
 

@@ -26,6 +26,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_common.h>
@@ -46,6 +47,7 @@
 #define HEAP_NAME  "plx"
 #define HEAP_STEP  (2ull << 20) /* least step of the heap */
 #define HEAP_SLACK 8192		/* overhead of the allocator for one piece */
+#define FORK_WAITS_NS 100000000
 #define HEAP_PIECES RTE_MAX_MEMSEG_LISTS /* limit of the EAL */
 
 static struct {
@@ -63,7 +65,7 @@ static struct {
 		bool huge;
 		void *copy; /* for the child, during a fork; or NULL */
 	} pieces[HEAP_PIECES];
-} heap = {.lock = PTHREAD_MUTEX_INITIALIZER, .socket = SOCKET_ID_ANY};
+} heap = {.lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP, .socket = SOCKET_ID_ANY};
 
 static uint64_t
 round_up(uint64_t v, uint64_t unit)
@@ -353,10 +355,25 @@ plx_mem_ring(uint32_t n, struct rte_ring **out)
 	return 0;
 }
 
+/* As long as another thread has it; not if a handler of a signal has interrupted this one in a change. */
+static bool
+lock_in_fork(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += FORK_WAITS_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	/* its own is EDEADLK at once, unless in the few instructions in which the mutex knows no owner */
+	return pthread_mutex_timedlock(&heap.lock, &until) == 0;
+}
+
 void
 plx_mem_copy_for_child(void)
 {
-	pthread_mutex_lock(&heap.lock);
+	if (!lock_in_fork())
+		return;
 	for (unsigned i = 0; i < heap.n_pieces; i++) {
 		void *copy;
 
@@ -371,16 +388,15 @@ plx_mem_copy_for_child(void)
 	pthread_mutex_unlock(&heap.lock);
 }
 
+/* Without the lock: only fork() uses the copies, one at a time. */
 void
 plx_mem_drop_copy(void)
 {
-	pthread_mutex_lock(&heap.lock);
 	for (unsigned i = 0; i < heap.n_pieces; i++) {
 		if (heap.pieces[i].copy != NULL)
 			munmap(heap.pieces[i].copy, heap.pieces[i].len);
 		heap.pieces[i].copy = NULL;
 	}
-	pthread_mutex_unlock(&heap.lock);
 }
 
 static void
@@ -402,7 +418,7 @@ static void
 after_fork_in_child(void)
 {
 	take_copies();
-	pthread_mutex_init(&heap.lock, NULL);
+	heap.lock = (pthread_mutex_t)PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 	heap.total = heap.on_huge = 0;
 	heap.huge = heap.huge && !heap.ready;
 }

@@ -9,14 +9,17 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdalign.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -232,6 +235,68 @@ a_ring_takes_nothing_of_the_heap_that_children_share(void)
 	UNIT_EQ(rte_ring_sc_dequeue(r, &p), 0);
 	CU_ASSERT_PTR_EQUAL(p, &before);
 	plx_mem_free(r);
+}
+
+/* @return bytes of this process's address space */
+static uint64_t
+mapped(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	unsigned long pages = 0;
+
+	UNIT_TRUE(f != NULL && fscanf(f, "%lu", &pages) == 1);
+	fclose(f);
+	return pages * UINT64_C(4096);
+}
+
+static void
+a_copy_for_a_child_is_gone_after_the_fork(void)
+{
+	uint64_t before, total, huge;
+	struct rlimit lim, no_more;
+
+	plx_mem_free(plx_mem_alloc(1 << 20));
+	plx_mem_stats(&total, &huge);
+	before = mapped();
+	plx_mem_copy_for_child();
+	UNIT_EQ(mapped(), before + huge); /* 0: none were free */
+	plx_mem_drop_copy();
+	UNIT_EQ(mapped(), before);
+	getrlimit(RLIMIT_AS, &lim);
+	no_more = (struct rlimit){before, lim.rlim_max};
+	UNIT_EQ(setrlimit(RLIMIT_AS, &no_more), 0);
+	plx_mem_copy_for_child(); /* without memory there is none */
+	plx_mem_drop_copy();
+	UNIT_EQ(setrlimit(RLIMIT_AS, &lim), 0);
+	UNIT_EQ(mapped(), before);
+}
+
+static atomic_uint handled;
+
+static void
+copy_in_handler(int sig)
+{
+	(void)sig;
+	plx_mem_copy_for_child();
+	plx_mem_drop_copy();
+	atomic_fetch_add(&handled, 1);
+}
+
+/* As one of a crash that starts a debugger. */
+static void
+a_handler_that_forks_in_a_function_of_the_heap_does_not_hang(void)
+{
+	struct sigaction sa = {.sa_handler = copy_in_handler, .sa_flags = SA_RESTART}, old;
+
+	UNIT_EQ_FATAL(sigaction(SIGALRM, &sa, &old), 0);
+	for (unsigned i = 0; i < 50; i++) {
+		const struct itimerval once = {{0, 0}, {0, 500 + i}};
+
+		UNIT_EQ_FATAL(setitimer(ITIMER_REAL, &once, NULL), 0);
+		while (atomic_load(&handled) == i)
+			plx_mem_free(plx_mem_alloc(64));
+	}
+	sigaction(SIGALRM, &old, NULL);
 }
 
 static int
@@ -579,11 +644,13 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_pool_without_memory_says_so_and_goes_on_later),
 	UNIT_TEST(pools_that_come_and_go_use_their_memory_again),
 	UNIT_TEST(a_ring_takes_nothing_of_the_heap_that_children_share),
+	UNIT_TEST(a_copy_for_a_child_is_gone_after_the_fork),
+	UNIT_TEST(a_handler_that_forks_in_a_function_of_the_heap_does_not_hang),
 	UNIT_TEST(a_child_has_memory_of_its_own),
 	UNIT_TEST(a_child_fences_for_all_without_being_registered),
 	UNIT_TEST(a_process_with_threads_is_registered_when_it_first_fences),
 	UNIT_TEST(a_bad_pointer_is_an_error_in_a_sandbox_too),
-		UNIT_TEST(a_fence_that_is_refused_ends_the_process_with_a_word),
+	UNIT_TEST(a_fence_that_is_refused_ends_the_process_with_a_word),
 	CU_TEST_INFO_NULL,
 };
 

@@ -96,12 +96,14 @@ plx_mem_is_inherited(const void *p)
 
 /**
  * Before fork(), by the thread that calls it in a callback: the child gets the heap on 4 KiB pages,
- * as it returns into functions that use it (mem.c). Takes as long as to copy the heap. Where
- * the copy can't be mapped the child has the heap as any other child. Thread: any. Blocks: may.
+ * as it returns into functions that use it (mem.c). Takes as long, and as much memory, as to copy
+ * what is on huge pages. Where the copy can't be mapped, or a handler of a signal that has interrupted
+ * this thread in a function of the heap calls, the child has the heap as any other child. Thread: any,
+ * one at a time. Blocks: while another changes the heap.
  */
 void plx_mem_copy_for_child(void);
 
-/** After fork(), in the parent; no other thread may have made a copy meanwhile. Accepts that there is none. */
+/** After fork(), in the parent, by the same thread. Accepts that there is no copy. */
 void plx_mem_drop_copy(void);
 
 struct rte_ring;

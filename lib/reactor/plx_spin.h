@@ -32,6 +32,7 @@
                        	          * slice */
 #define PLX_SPIN_SHARE	   16u	 /* others wait if they take more than this part of a window: 1/16 */
 #define PLX_SPIN_KEEPS	   32u	 /* windows for which a thread that knows this goes on to yield */
+#define PLX_SPIN_JUMP_US   1000000u /* a window can end no later; the counter has jumped back */
 #define PLX_SPIN_REST_US   20u	 /* between two yields while nobody takes the core */
 #define PLX_SPIN_TAKER	   8u	 /* such yields in a row that outweigh 1 us in which somebody had it; at most 255 */
 #define PLX_SPIN_TRY_MIN   3u	 /* log2 of the windows from one trial to the next, */
@@ -50,6 +51,7 @@ struct plx_spin {
 	_Atomic uint8_t takers; /* 0: nobody took the core of late */
 	_Atomic uint64_t next;	/* ticks: no yield before */
 	/* of the window */
+	_Atomic bool waited;	  /* it has yielded, however long that took */
 	_Atomic uint64_t yielded; /* ticks of yields that gave the core to another thread, */
 	_Atomic uint64_t hogged;  /* and of them, to a thread that computes */
 };

@@ -13,7 +13,7 @@
 #include "plx_spin.h"
 #include "reactor_int.h"
 
-/* After a window with yields. */
+/* After a window in which it yielded whenever it waited. */
 static void
 learn(struct plx_spin *s)
 {
@@ -24,10 +24,10 @@ learn(struct plx_spin *s)
 	uint8_t calm = atomic_load_explicit(&s->calm, memory_order_relaxed);
 	uint8_t keeps = atomic_load_explicit(&s->keeps, memory_order_relaxed);
 
-	if (!hog)
-		calm = 0; /* a core of its own may be yielded at any time */
-	else if (keeps == 0 && calm < PLX_SPIN_TRY_MAX - PLX_SPIN_TRY_MIN)
+	if (hog && keeps == 0 && calm < PLX_SPIN_TRY_MAX - PLX_SPIN_TRY_MIN)
 		calm++;
+	if (!hog && atomic_load_explicit(&s->waited, memory_order_relaxed)) /* else it has seen nobody */
+		calm = 0; /* a core of its own may be yielded at any time */
 	if (yielded * PLX_SPIN_SHARE > us_ticks(PLX_SPIN_WINDOW_US) && !hog)
 		keeps = PLX_SPIN_KEEPS;
 	else if (keeps > 0)
@@ -52,16 +52,27 @@ plx_spin_begin(struct plx_spin *s, uint64_t now_ticks, uint64_t wall_ns)
 		memory_order_relaxed);
 	/* a bit later, as the rate of the ticks is not exact: not twice in a window */
 	atomic_store_explicit(&s->until, now_ticks + us_ticks(left_us + left_us / 256 + 1), memory_order_relaxed);
+	atomic_store_explicit(&s->waited, false, memory_order_relaxed);
 	atomic_store_explicit(&s->yielded, 0, memory_order_relaxed);
 	atomic_store_explicit(&s->hogged, 0, memory_order_relaxed);
+}
+
+/*
+ * @return whether the time of t has come, also if it is more than most_us away: the counter may jump
+ * back, as a virtual machine moves to another host.
+ */
+static bool
+has_come(const _Atomic uint64_t *t, uint64_t now_ticks, uint64_t most_us)
+{
+	return atomic_load_explicit(t, memory_order_relaxed) - now_ticks - 1 >= us_ticks(most_us);
 }
 
 bool
 plx_spin_wait(struct plx_spin *s, uint64_t now_ticks)
 {
-	if (unlikely(now_ticks >= atomic_load_explicit(&s->until, memory_order_relaxed)))
+	if (unlikely(has_come(&s->until, now_ticks, PLX_SPIN_JUMP_US)))
 		plx_spin_begin(s, now_ticks, plx_clock_wall_ns());
-	return plx_spin_yields(s) && now_ticks >= atomic_load_explicit(&s->next, memory_order_relaxed);
+	return plx_spin_yields(s) && has_come(&s->next, now_ticks, 2 * PLX_SPIN_REST_US);
 }
 
 void
@@ -70,6 +81,7 @@ plx_spin_yielded(struct plx_spin *s, uint64_t now_ticks, uint64_t ticks)
 	const bool taken = ticks * 1000 >= us_ticks(PLX_SPIN_TAKEN_NS);
 	uint8_t takers = atomic_load_explicit(&s->takers, memory_order_relaxed);
 
+	atomic_store_explicit(&s->waited, true, memory_order_relaxed);
 	if (taken)
 		takers = RTE_MIN(takers + PLX_SPIN_TAKER * (ticks / us_ticks(1)), UINT64_C(255));
 	else if (takers > 0)

@@ -114,6 +114,36 @@ beside_one_who_computes_it_spins_and_tries_ever_more_rarely(void)
 	UNIT_EQ(passes(RARE * 114, 2 * RARE, 2, hog_us), 2 * most);
 }
 
+/* Such a trial shows nothing. */
+static void
+a_trial_in_which_it_does_not_wait_leaves_what_it_knows(void)
+{
+	begin();
+	(void)passes(RARE * 100 + 1, RARE - 1, 2, 2 * PLX_SPIN_HOG_US);
+	UNIT_EQ(s.calm, PLX_SPIN_TRY_MAX - PLX_SPIN_TRY_MIN);
+	(void)passes(RARE * 101, RARE, 0, 0);
+	UNIT_EQ(s.calm, PLX_SPIN_TRY_MAX - PLX_SPIN_TRY_MIN);
+	UNIT_TRUE(pass(RARE * 102, 1, 0)); /* nobody is there */
+	(void)pass(RARE * 102 + 1, 0, 0);
+	UNIT_EQ(s.calm, 0);
+}
+
+static void
+a_counter_that_jumps_back_ends_the_window(void)
+{
+	const uint64_t now = rte_rdtsc();
+
+	begin();
+	s.until = now + us_ticks(3600ull * 1000000);
+	(void)plx_spin_wait(&s, now);
+	UNIT_TRUE(s.until - now < us_ticks(2 * PLX_SPIN_WINDOW_US));
+	s.yields = true;
+	s.next = now + us_ticks(3600ull * 1000000);
+	UNIT_TRUE(plx_spin_wait(&s, now));
+	s.next = now + us_ticks(PLX_SPIN_REST_US);
+	UNIT_TRUE(!plx_spin_wait(&s, now));
+}
+
 /* @return how many of 1,000 yields in a row that take so long are due at once */
 static unsigned
 due_at_once(double us)
@@ -146,13 +176,18 @@ static void
 windows_are_the_wall_clocks(void)
 {
 	const uint64_t len_ns = PLX_SPIN_WINDOW_US * 1000;
+	uint64_t set = plx_clock_wall_ns() - plx_clock_ns();
 	unsigned n[2] = {0, 0};
 
 	begin();
 	while (n[0] < 10000 || n[1] < 10000) {
-		const uint64_t before = plx_clock_wall_ns();
-		const bool yields = plx_spin_wait(&s, rte_rdtsc());
+		const uint64_t before = plx_clock_wall_ns(), is = before - plx_clock_ns();
+		bool yields;
 
+		if (is - set + len_ns / 8 > len_ns / 4) /* somebody has set the clock */
+			begin();
+		set = is;
+		yields = plx_spin_wait(&s, rte_rdtsc());
 		/* another thread had the core meanwhile, or it is an edge */
 		if (plx_clock_wall_ns() / len_ns != before / len_ns || before % len_ns < len_ns / 100)
 			continue;
@@ -183,6 +218,8 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(beside_others_who_wait_it_yields_until_they_are_gone_for_a_while),
 	UNIT_TEST(it_goes_on_beside_one_of_many_who_has_not_learned_yet),
 	UNIT_TEST(beside_one_who_computes_it_spins_and_tries_ever_more_rarely),
+	UNIT_TEST(a_trial_in_which_it_does_not_wait_leaves_what_it_knows),
+	UNIT_TEST(a_counter_that_jumps_back_ends_the_window),
 	UNIT_TEST(while_nobody_takes_the_core_it_yields_rarely),
 	UNIT_TEST(windows_are_the_wall_clocks),
 	UNIT_TEST(many_who_spin_try_at_once),

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plx_fork.h"
+
 #include "plx_req.h"
 #include "plx_req_id.h"
 
@@ -21,8 +23,11 @@ req_init(void *obj, void *arg)
 
 	memset(obj, 0, PLX_REQ_SIZE);
 	((struct plx_req *)obj)->pool = p;
-	if (p->user_init != NULL)
-		p->user_init(plx_req_user(obj));
+	if (p->user_init == NULL)
+		return;
+	plx_fork_callbacks++;
+	p->user_init(plx_req_user(obj));
+	plx_fork_callbacks--;
 }
 
 static void
@@ -30,7 +35,9 @@ req_cleanup(void *obj, void *arg)
 {
 	struct plx_req_pool *p = arg;
 
+	plx_fork_callbacks++;
 	p->user_cleanup(plx_req_user(obj));
+	plx_fork_callbacks--;
 }
 
 /* Of a ring that nothing goes through: it never has the number of a lap. Writer: none. */

@@ -13,6 +13,8 @@
  * - a function may fork, as any callback (plx_fork_callbacks): a child that returns into a driver
  *   would go on to write its parent's message.
  */
+#include <stdalign.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +49,7 @@ struct dt_state {
 	uint64_t got; /* bytes that have arrived at bounce */
 	bool recv;
 	ucs_status_t status; /* the first error of pack or unpack */
-	uint8_t bounce[];
+	alignas(max_align_t) uint8_t bounce[]; /* its functions may expect what malloc() gives */
 };
 
 static struct dt_generic *

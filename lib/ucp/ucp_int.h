@@ -506,12 +506,18 @@ ucs_status_t ucp_tls_check(struct plx_conf *conf);
 
 /* ucp_worker.c */
 
+/** @return whether callbacks that run now are this thread's: they run under the lock, if there is one. */
+static inline bool
+ucp_worker_is_mine(const struct ucp_worker *w)
+{
+	return !w->multi || plx_lock_is_mine(&w->lock);
+}
+
 /** @return whether a callback calls: a call of this thread on the worker is running. */
 static inline bool
 ucp_worker_in_callback(const struct ucp_worker *w)
 {
-	/* callbacks run under the lock */
-	return (!w->multi || plx_lock_is_mine(&w->lock)) && plx_worker_in_callback(w->core);
+	return ucp_worker_is_mine(w) && plx_worker_in_callback(w->core);
 }
 
 /* ucp_progress.c */

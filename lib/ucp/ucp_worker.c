@@ -58,6 +58,12 @@ on_lost(struct plx_worker *core)
 	plx_lock_open(&((ucp_worker_h)plx_worker_user(core))->lock);
 }
 
+static bool
+is_mine(const struct plx_worker *core)
+{
+	return ucp_worker_is_mine(plx_worker_user(core));
+}
+
 ucs_status_t
 ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_worker_h *worker_p)
 {
@@ -86,6 +92,7 @@ ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_
 	core.name = w->name;
 	core.multi = w->multi;
 	core.lost = on_lost;
+	core.mine = is_mine;
 	core.user = w;
 	core.am_deliver = ucp_am_deliver;
 	core.am_plain = ucp_am_plain;

@@ -191,6 +191,7 @@ struct plx_worker {
 	uint32_t forks; /* plx_forks when it was made */
 	struct plx_ep_stub orphan; /* in a forked child: replaces the ep of every handle */
 	void (*lost)(struct plx_worker *w); /* see plx_worker_params */
+	bool (*mine)(const struct plx_worker *w);
 	struct plx_waits_of waits_of;
 	uint32_t id; /* in RPC and logs */
 	char name[PLX_WORKER_NAME_MAX];
@@ -209,6 +210,7 @@ struct plx_worker_params {
 	bool wakeup;	  /* plx_worker_efd(), _arm() and _wait() work */
 	bool wakeup_edge; /* the descriptor is readable for new events only */
 	void (*lost)(struct plx_worker *w); /* or NULL; in a forked child, inside of fork(): it is the parent's */
+	bool (*mine)(const struct plx_worker *w); /* or NULL; inside of fork(): false if another thread is in it */
 	int event_fd;	  /* wakeup: an epoll descriptor that is to be told too, or -1 */
 	void *event_data; /* what it then says */
 	/* plx_am.deliver and .plain */

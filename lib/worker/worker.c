@@ -30,7 +30,8 @@ before_fork(void)
 	pthread_mutex_lock(&all.lock);
 	LIST_FOREACH(w, &all.list, link) {
 		pthread_mutex_lock(&w->users_lock);
-		in_callback |= plx_worker_in_callback(w); /* perhaps of another thread, which costs a copy */
+		if (w->mine == NULL || w->mine(w)) /* or another thread's, which costs a copy */
+			in_callback |= plx_worker_in_callback(w);
 	}
 	if (in_callback)
 		plx_mem_copy_for_child();
@@ -311,6 +312,7 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 
 	w->forks = plx_forks;
 	w->lost = params->lost;
+	w->mine = params->mine;
 	w->dedicated = plx_reactor_count() > 0;
 	w->app_work = w->dedicated ? WORKER_APP_DEDICATED : 0;
 	w->conns.cm.epfd = -1;

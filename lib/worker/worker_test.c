@@ -464,7 +464,7 @@ how_an_idle_worker_waits_is_a_setting_or_learned(void)
 		begin();
 		unit_workers_set(&u, "worker.wait", k == 0 ? "spin" : "auto");
 		unit_workers_open(&u, 1);
-		u.w[0]->spin.until = UINT64_MAX;
+		u.w[0]->spin.until = rte_rdtsc() + (uint64_t)(0.9 * PLX_SPIN_JUMP_US / 1e6 * rte_get_tsc_hz());
 		u.w[0]->spin.yields = true; /* that is learned */
 		u.w[0]->timers_turn = UINT64_MAX; /* behind which a turn is due */
 		unit_turns(&u, 1);
