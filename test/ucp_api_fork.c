@@ -926,15 +926,52 @@ a_child_that_is_forked_in_a_callback_starts_afresh(void)
 	ucp_dt_destroy(fork_type);
 }
 
+/* @return whether this process is a child that a callback forked below */
+static bool
+fork_by_own(struct pair *p, enum forker by)
+{
+	ucp_am_handler_param_t h = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
+		UCP_AM_HANDLER_PARAM_FIELD_CB, .id = 4, .cb = on_am_fork};
+	const ucp_request_param_t none = {.op_attr_mask = 0};
+	ucp_request_param_t rp = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK, .cb.recv = on_received_fork};
+	uint64_t until = util_now_ns() + API_CHILD_S * 1000000000ull;
+	void *req[2];
+	char buf[8];
+
+	forked.by = by;
+	forked.pid = -1;
+	SO(pipe(forked.go) == 0);
+	SO(ucp_worker_set_am_recv_handler(p->n[1].w, &h) == UCS_OK);
+	req[0] = ucp_tag_recv_nbx(p->n[1].w, buf, 8, 5, UTIL_ALL_BITS, &rp);
+	req[1] = by == BY_AM ? ucp_am_send_nbx(p->n[0].ep, 4, NULL, 0, "12345678", 8, &none)
+			     : ucp_tag_send_nbx(p->n[0].ep, "12345678", 8, 5, &none);
+	while (forked.pid == -1 && util_now_ns() < until)
+		util_pair_turn(p);
+	SO(forked.pid != -1);
+	for (int i = 0; i < 2; i++)
+		if (req[i] != NULL)
+			ucp_request_free(req[i]);
+	return forked.pid == 0;
+}
+
 static void
 child_forks_in_callbacks(struct scene *s)
 {
-	static const struct fork_way ways[] = {{BY_AM, 20000, false}, {BY_RECEIVED, 20000, false}};
-	unsigned failures = CU_get_number_of_failures();
+	struct pair own;
+	int status = -1;
 
-	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
-		fork_by(&ways[i], UCS_THREAD_MODE_SINGLE);
-	SO(CU_get_number_of_failures() == failures);
+	for (enum forker by = BY_AM; by <= BY_RECEIVED; by += BY_RECEIVED - BY_AM) {
+		open_pair(&own, UCS_THREAD_MODE_SINGLE);
+		if (fork_by_own(&own, by)) {
+			use_own();
+			api_child_leave();
+		}
+		close(forked.go[0]);
+		close(forked.go[1]);
+		SO(waitpid(forked.pid, &status, 0) == forked.pid);
+		SO(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+		util_pair_close(&own);
+	}
 	clean_up(s);
 	api_child_leave();
 }
@@ -966,9 +1003,9 @@ on_cleanup_fork(void *req)
 	fork_once(BY_CLEANUP);
 }
 
-/* In the parent, and in the child. */
+/* The child uses a context of its own and ends. The parent waits for that. */
 static void
-go_on_after_fork_by(void)
+end_fork_by(void)
 {
 	int status = -1;
 
@@ -983,9 +1020,18 @@ go_on_after_fork_by(void)
 	CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* In the parent: an assertion in the child would go on with the parent's tests. */
+#define IN_PARENT(cond) \
+	do { \
+		if (forked.pid == 0) \
+			SO(cond); \
+		else \
+			CU_ASSERT_FATAL(cond); \
+	} while (0)
+
 /* The area of the program's behind a request: its functions are called as the pool grows, and as it goes. */
 static void
-a_child_that_is_forked_as_requests_are_made_or_go_starts_afresh(void)
+fork_as_requests_are_made_or_go(ucs_thread_mode_t mode, bool context_first)
 {
 	const ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_REQUEST_SIZE |
 		UCP_PARAM_FIELD_REQUEST_INIT | UCP_PARAM_FIELD_REQUEST_CLEANUP, .features = UCP_FEATURE_TAG,
@@ -996,13 +1042,13 @@ a_child_that_is_forked_as_requests_are_made_or_go_starts_afresh(void)
 	ucp_worker_h w;
 
 	UTIL_OK(ucp_init(&params, NULL, &ctx));
-	w = util_worker(ctx, UCS_THREAD_MODE_SINGLE);
+	w = util_worker(ctx, mode);
 	begin_fork_by(BY_INIT, 0);
 	for (int i = 0; i < 1000; i++) {
 		reqs[i] = ucp_tag_recv_nbx(w, NULL, 0, 1, UTIL_ALL_BITS, &none);
-		CU_ASSERT_FATAL(reqs[i] != NULL && !UCS_PTR_IS_ERR(reqs[i]));
+		IN_PARENT(reqs[i] != NULL && !UCS_PTR_IS_ERR(reqs[i]));
 	}
-	go_on_after_fork_by();
+	end_fork_by();
 	for (int i = 0; i < 1000; i++) {
 		ucp_request_cancel(w, reqs[i]);
 		while (ucp_request_check_status(reqs[i]) == UCS_INPROGRESS)
@@ -1010,9 +1056,20 @@ a_child_that_is_forked_as_requests_are_made_or_go_starts_afresh(void)
 		ucp_request_free(reqs[i]);
 	}
 	begin_fork_by(BY_CLEANUP, 0);
+	if (context_first)
+		ucp_cleanup(ctx);
 	ucp_worker_destroy(w);
-	ucp_cleanup(ctx);
-	go_on_after_fork_by();
+	if (!context_first)
+		ucp_cleanup(ctx);
+	end_fork_by();
+}
+
+static void
+a_child_that_is_forked_as_requests_are_made_or_go_starts_afresh(void)
+{
+	fork_as_requests_are_made_or_go(UCS_THREAD_MODE_SINGLE, false);
+	fork_as_requests_are_made_or_go(UCS_THREAD_MODE_SINGLE, true);
+	fork_as_requests_are_made_or_go(UCS_THREAD_MODE_MULTI, true);
 }
 
 static void

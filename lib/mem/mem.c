@@ -26,7 +26,6 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rte_common.h>
@@ -47,7 +46,6 @@
 #define HEAP_NAME  "plx"
 #define HEAP_STEP  (2ull << 20) /* least step of the heap */
 #define HEAP_SLACK 8192		/* overhead of the allocator for one piece */
-#define FORK_WAITS_NS 100000000
 #define HEAP_PIECES RTE_MAX_MEMSEG_LISTS /* limit of the EAL */
 
 static struct {
@@ -59,13 +57,30 @@ static struct {
 	uint64_t on_huge;
 	bool told;
 	unsigned n_pieces;
+	unsigned n_copied; /* of pieces, during a fork: the first ones */
 	struct {
 		char *base;
 		size_t len;
 		bool huge;
 		void *copy; /* for the child, during a fork; or NULL */
 	} pieces[HEAP_PIECES];
-} heap = {.lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP, .socket = SOCKET_ID_ANY};
+} heap = {.lock = PTHREAD_MUTEX_INITIALIZER, .socket = SOCKET_ID_ANY};
+
+static _Thread_local volatile bool in_heap; /* this thread has the lock, or waits for it */
+
+static void
+heap_take(void)
+{
+	in_heap = true;
+	pthread_mutex_lock(&heap.lock);
+}
+
+static void
+heap_drop(void)
+{
+	pthread_mutex_unlock(&heap.lock);
+	in_heap = false;
+}
 
 static uint64_t
 round_up(uint64_t v, uint64_t unit)
@@ -232,7 +247,7 @@ plx_mem_init(bool huge)
 {
 	int rc = 0;
 
-	pthread_mutex_lock(&heap.lock);
+	heap_take();
 	if (!heap.ready) {
 		heap.huge = huge;
 		if (rte_malloc_heap_create(HEAP_NAME) != 0 && rte_errno != EEXIST) {
@@ -242,7 +257,7 @@ plx_mem_init(bool huge)
 			heap.ready = true;
 		}
 	}
-	pthread_mutex_unlock(&heap.lock);
+	heap_drop();
 	return rc;
 }
 
@@ -313,30 +328,30 @@ plx_mem_alloc(size_t len)
 {
 	void *p;
 
-	pthread_mutex_lock(&heap.lock);
+	heap_take();
 	p = plx_fork_eal ? own_alloc(len) : heap_alloc(len);
-	pthread_mutex_unlock(&heap.lock);
+	heap_drop();
 	return p;
 }
 
 void
 plx_mem_free(void *p)
 {
-	pthread_mutex_lock(&heap.lock);
+	heap_take();
 	if (plx_fork_eal)
 		own_free(p);
 	else
 		rte_free(p);
-	pthread_mutex_unlock(&heap.lock);
+	heap_drop();
 }
 
 void
 plx_mem_stats(uint64_t *total, uint64_t *huge)
 {
-	pthread_mutex_lock(&heap.lock);
+	heap_take();
 	*total = heap.total;
 	*huge = heap.on_huge;
-	pthread_mutex_unlock(&heap.lock);
+	heap_drop();
 }
 
 int
@@ -355,26 +370,13 @@ plx_mem_ring(uint32_t n, struct rte_ring **out)
 	return 0;
 }
 
-/* As long as another thread has it; not if a handler of a signal has interrupted this one in a change. */
-static bool
-lock_in_fork(void)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += FORK_WAITS_NS;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	/* its own is EDEADLK at once, unless in the few instructions in which the mutex knows no owner */
-	return pthread_mutex_timedlock(&heap.lock, &until) == 0;
-}
-
 void
 plx_mem_copy_for_child(void)
 {
-	if (!lock_in_fork())
+	if (in_heap) /* a signal's handler forks in the middle of a change */
 		return;
-	for (unsigned i = 0; i < heap.n_pieces; i++) {
+	heap_take();
+	for (unsigned i = 0; i < heap.n_pieces; i++, heap.n_copied = i) {
 		void *copy;
 
 		if (!heap.pieces[i].huge)
@@ -385,18 +387,19 @@ plx_mem_copy_for_child(void)
 		memcpy(copy, heap.pieces[i].base, heap.pieces[i].len);
 		heap.pieces[i].copy = copy;
 	}
-	pthread_mutex_unlock(&heap.lock);
+	heap_drop();
 }
 
-/* Without the lock: only fork() uses the copies, one at a time. */
+/* Without the lock: these pieces stay as they are, and one thread forks at a time. */
 void
 plx_mem_drop_copy(void)
 {
-	for (unsigned i = 0; i < heap.n_pieces; i++) {
+	for (unsigned i = 0; i < heap.n_copied; i++) {
 		if (heap.pieces[i].copy != NULL)
 			munmap(heap.pieces[i].copy, heap.pieces[i].len);
 		heap.pieces[i].copy = NULL;
 	}
+	heap.n_copied = 0;
 }
 
 static void
@@ -418,7 +421,8 @@ static void
 after_fork_in_child(void)
 {
 	take_copies();
-	heap.lock = (pthread_mutex_t)PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+	heap.n_copied = 0;
+	pthread_mutex_init(&heap.lock, NULL);
 	heap.total = heap.on_huge = 0;
 	heap.huge = heap.huge && !heap.ready;
 }

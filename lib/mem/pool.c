@@ -124,7 +124,7 @@ void
 plx_pool_each(struct plx_pool *p, void (*fn)(void *obj, void *arg), void *arg)
 {
 	for (uint32_t c = 0; c < p->n_chunks; c++)
-		for (uint64_t i = 0; i < p->chunks[c].n; i++)
+		for (uint64_t i = 0; c < p->n_chunks && i < p->chunks[c].n; i++) /* fn may fork: forget() */
 			fn(p->chunks[c].base + i * p->obj_len, arg);
 }
 

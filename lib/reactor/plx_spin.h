@@ -32,7 +32,7 @@
                        	          * slice */
 #define PLX_SPIN_SHARE	   16u	 /* others wait if they take more than this part of a window: 1/16 */
 #define PLX_SPIN_KEEPS	   32u	 /* windows for which a thread that knows this goes on to yield */
-#define PLX_SPIN_JUMP_US   1000000u /* a window can end no later; the counter has jumped back */
+#define PLX_SPIN_JUMP_US   1000000u /* many windows: if one ends so late, the counter has jumped back */
 #define PLX_SPIN_REST_US   20u	 /* between two yields while nobody takes the core */
 #define PLX_SPIN_TAKER	   8u	 /* such yields in a row that outweigh 1 us in which somebody had it; at most 255 */
 #define PLX_SPIN_TRY_MIN   3u	 /* log2 of the windows from one trial to the next, */

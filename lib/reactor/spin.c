@@ -13,7 +13,7 @@
 #include "plx_spin.h"
 #include "reactor_int.h"
 
-/* After a window in which it yielded whenever it waited. */
+/* After a window with yields. */
 static void
 learn(struct plx_spin *s)
 {
@@ -26,7 +26,8 @@ learn(struct plx_spin *s)
 
 	if (hog && keeps == 0 && calm < PLX_SPIN_TRY_MAX - PLX_SPIN_TRY_MIN)
 		calm++;
-	if (!hog && atomic_load_explicit(&s->waited, memory_order_relaxed)) /* else it has seen nobody */
+	/* who has not waited has seen nobody */
+	if (!hog && atomic_load_explicit(&s->waited, memory_order_relaxed))
 		calm = 0; /* a core of its own may be yielded at any time */
 	if (yielded * PLX_SPIN_SHARE > us_ticks(PLX_SPIN_WINDOW_US) && !hog)
 		keeps = PLX_SPIN_KEEPS;
@@ -102,5 +103,5 @@ plx_spin_yield(struct plx_spin *s)
 
 	sched_yield();
 	end = rte_rdtsc();
-	plx_spin_yielded(s, end, end - start);
+	plx_spin_yielded(s, end, end > start ? end - start : 0);
 }

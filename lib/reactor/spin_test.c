@@ -116,7 +116,7 @@ beside_one_who_computes_it_spins_and_tries_ever_more_rarely(void)
 
 /* Such a trial shows nothing. */
 static void
-a_trial_in_which_it_does_not_wait_leaves_what_it_knows(void)
+a_trial_in_which_it_does_not_wait_makes_trials_no_more_frequent(void)
 {
 	begin();
 	(void)passes(RARE * 100 + 1, RARE - 1, 2, 2 * PLX_SPIN_HOG_US);
@@ -218,7 +218,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(beside_others_who_wait_it_yields_until_they_are_gone_for_a_while),
 	UNIT_TEST(it_goes_on_beside_one_of_many_who_has_not_learned_yet),
 	UNIT_TEST(beside_one_who_computes_it_spins_and_tries_ever_more_rarely),
-	UNIT_TEST(a_trial_in_which_it_does_not_wait_leaves_what_it_knows),
+	UNIT_TEST(a_trial_in_which_it_does_not_wait_makes_trials_no_more_frequent),
 	UNIT_TEST(a_counter_that_jumps_back_ends_the_window),
 	UNIT_TEST(while_nobody_takes_the_core_it_yields_rarely),
 	UNIT_TEST(windows_are_the_wall_clocks),

@@ -506,7 +506,7 @@ ucs_status_t ucp_tls_check(struct plx_conf *conf);
 
 /* ucp_worker.c */
 
-/** @return whether callbacks that run now are this thread's: they run under the lock, if there is one. */
+/** @return false: no callback that runs now is this thread's, as it would have the lock. Without a lock that is unknown. */
 static inline bool
 ucp_worker_is_mine(const struct ucp_worker *w)
 {

@@ -59,6 +59,7 @@ void
 ucp_worker_bury(ucp_worker_h w)
 {
 	ucp_context_h context = w->context;
+	uint32_t forks = plx_forks;
 	ucp_ep_h ep;
 
 	if (ucp_worker_in_callback(w))
@@ -70,7 +71,8 @@ ucp_worker_bury(ucp_worker_h w)
 	}
 	plx_worker_destroy(w->core);
 	free(w);
-	ucp_context_put(context);
+	if (forks == plx_forks) /* a child of a request's cleanup has no share in it */
+		ucp_context_put(context);
 }
 
 #define PROGRESS_PAUSES 32 /* while another thread is in progress; a turn takes less */

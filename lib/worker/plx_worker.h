@@ -210,7 +210,7 @@ struct plx_worker_params {
 	bool wakeup;	  /* plx_worker_efd(), _arm() and _wait() work */
 	bool wakeup_edge; /* the descriptor is readable for new events only */
 	void (*lost)(struct plx_worker *w); /* or NULL; in a forked child, inside of fork(): it is the parent's */
-	bool (*mine)(const struct plx_worker *w); /* or NULL; inside of fork(): false if another thread is in it */
+	bool (*mine)(const struct plx_worker *w); /* or NULL; inside of fork(): false if no callback that runs now is this thread's */
 	int event_fd;	  /* wakeup: an epoll descriptor that is to be told too, or -1 */
 	void *event_data; /* what it then says */
 	/* plx_am.deliver and .plain */
