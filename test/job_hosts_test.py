@@ -23,6 +23,7 @@ from job_util import PLAIN, hanging, talking, until
 from term_util import Terminal
 
 COMMPERF, HANG, TOOLS = sys.argv[1:4]
+SOON = ("--host-timeout", "3")  # for a host that does not answer
 ENDS_S = 5  # for the end of all processes that a tool has started
 
 # Called as ssh is: options, a host, a command for its shell. The command runs in a session of its own, so that no
@@ -208,9 +209,9 @@ def who_does_not_answer_is_named(rig):
     hosts = ["one", "noisy", *SAID, *BAD]
     rig.sockets("noisy", os.path.join(rig.folder, f"perf {rig.perf[1]}.sock"))
     begin = time.monotonic()
-    r = rig.run("plx-top", ",".join(hosts), "--json", "--once")
+    r = rig.run("plx-top", ",".join(hosts), "--json", "--once", *SOON)
     took = time.monotonic() - begin
-    if r.returncode != 0 or took > 30:
+    if r.returncode != 0 or took > 12:
         yield f"{r.returncode} after {took:.0f} s: {r.stderr}"
         return
     sample = samples(r.stdout)[0]
@@ -221,6 +222,9 @@ def who_does_not_answer_is_named(rig):
             yield f"{host}: {sample['silent_hosts'].get(host)}, and not: {want}"
     r = rig.run("plx-top", "dies,quits", "--once")
     if r.returncode != 2 or r.stderr.splitlines() != [f"plx-top: {host}: {SAID[host]}" for host in ("dies", "quits")]:
+        yield f"{r.returncode} {r.stderr}"
+    r = rig.run("plx-top", "one", "--once", "--host-timeout", "0")
+    if r.returncode != 2 or "must be 0.1 to 86400 seconds" not in r.stderr:
         yield f"{r.returncode} {r.stderr}"
     r = rig.run("plx-top", "one", "--once", "--remote", "/nonexistent/folder")
     if r.returncode != 2 or "/nonexistent/folder/plx-top" not in r.stderr:
@@ -244,7 +248,7 @@ def control_characters_stay_there(rig):
 
 
 def a_screen_waits_for_nobody(rig):
-    t = Terminal(rig.argv("plx-top", "one,silent,mended,dies", "-i", "0.3"), rig.env)
+    t = Terminal(rig.argv("plx-top", "one,silent,mended,dies", "-i", "0.3", *SOON), rig.env)
     begin = time.monotonic()
     if not t.shows(rf"(?m)^one +{rig.perf[0]} +\S.* turns +\S+ +[1-9]\S*$"):
         yield "no rates:\n" + t.text()
@@ -266,7 +270,7 @@ def nothing_is_left_behind(rig):
     """However it ends, and whether the host answers or not; long before the next sample."""
     for how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL, "reader"):
         hosts, n = ("one,two", 5) if how == signal.SIGKILL else ("one,silent", 4)  # itself, and one or two for each host
-        p = subprocess.Popen(rig.argv("plx-top", hosts, "--json", "-i", "60"), env=rig.env, stdout=subprocess.PIPE,
+        p = subprocess.Popen(rig.argv("plx-top", hosts, "--json", "-i", "60", *SOON), env=rig.env, stdout=subprocess.PIPE,
                              stdin=subprocess.DEVNULL)
         if not until(lambda: len(rig.left()) >= n):
             yield f"{how}: only {rig.left()}"
@@ -349,9 +353,9 @@ def nothing_is_found_where_all_is_well(rig):
 
 def waits_are_bounded_in_time(rig):
     begin = time.monotonic()
-    r = rig.run("plx-rpc", "silent,dies", "waits", "-t", "1")
+    r = rig.run("plx-rpc", "silent,dies", "waits", "-t", "1", *SOON)
     took = time.monotonic() - begin
-    if r.returncode != 2 or took > 40 or "plx-rpc: silent: it does not answer\n" not in r.stderr:
+    if r.returncode != 2 or took > 14 or "plx-rpc: silent: it does not answer\n" not in r.stderr:
         yield f"{r.returncode} after {took:.0f} s: {r.stderr}"
     yield rig.none_left()
 

@@ -25,7 +25,7 @@ import time
 import plx_job
 
 HOSTS_MAX = 1024
-FIRST_S = 15.0         # for the first answer of a host
+FIRST_S = 15.0         # for the first answer of a host, unless the option says otherwise
 AGAIN_S = 10.0         # between the end of one attempt and the next
 TERM_S = 1.0           # from SIGTERM to SIGKILL
 NOISE_MAX = 64 << 10   # bytes that a login prints before the first answer
@@ -74,12 +74,21 @@ def launcher(text):
     return words
 
 
+def seconds(text):
+    value = float(text)
+    if not 0.1 <= value <= 86400:
+        raise argparse.ArgumentTypeError("must be 0.1 to 86400 seconds")
+    return value
+
+
 def add_options(parser):
     parser.add_argument("-H", "--hosts", type=names, metavar="HOST[,HOST...]|@FILE",
                         help="ask the processes of these hosts, or of those that a hostfile lists")
     parser.add_argument("--launcher", type=launcher, default=[SSH], metavar="COMMAND",
                         help="command that reaches a host, called as ssh is (default: ssh)")
     parser.add_argument("--remote", metavar="DIR", help="folder of this tool on these hosts (default: as here)")
+    parser.add_argument("--host-timeout", type=seconds, default=FIRST_S, metavar="SECONDS",
+                        help=f"for the first answer of a host (default: {FIRST_S:g})")
     parser.add_argument("--feed", action="store_true", help=argparse.SUPPRESS)
 
 
@@ -218,7 +227,7 @@ class Hosts:
         text = command(args, options)
         self.hosts = [Host(name, argv_of(name, args.launcher, text)) for name in args.hosts]
         self.feed, self.shape, self.gap_s = feed, shape, gap_s
-        self.first_s = FIRST_S
+        self.first_s = args.host_timeout
         self.selector, self.changed = selectors.DefaultSelector(), threading.Condition()
         self.closing, self.ending = False, []
         self.thread = threading.Thread(target=self.run, daemon=True)
