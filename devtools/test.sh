@@ -76,7 +76,7 @@ make_build()
 # What the later steps need.
 builds()
 {
-	[ $asan = no ] || make_build "$asan_build" --buildtype=debugoptimized \
+	[ $asan = no ] || make_build "$asan_build" --buildtype=debugoptimized -Doptimization=1 \
 		-Db_sanitize=address,undefined -Db_lundef=false -Dasserts=true || return
 	[ $fuzz = no ] || BUILD=$build-fuzz ./devtools/fuzz.sh 0 || return
 	# 77: the packages can't be had
@@ -183,7 +183,7 @@ builds_begin
 suites=()
 [ $quick = no ] || suites=(unit api)
 echo "== $build"
-without=(mpi guest) # mpi measures: not beside a build
+without=(mpi guest calm) # mpi measures: not beside a build; calm tests wait much: beside the guest
 run "$build" "${suites[@]}"
 builds_end || asan=no fuzz=no arm=no
 without=()
@@ -196,6 +196,8 @@ if [ $asan = yes ]; then
 	slower=4 without=(plain)
 	run "$asan_build" unit api fuzz
 fi
+slower=2 without=()
+[ $quick = yes ] || run "$build" calm
 [ $quick = yes ] || guest_end
 [ $arm = no ] || run_arm
 if [ $fuzz = yes ]; then

@@ -11,9 +11,11 @@
 #include "quiet_fork.h"
 
 #define TEST_ALARM_S 240
+#define TEST_LONG_NS 500000000u /* so that one sees which tests take the time */
 
 uint64_t rnd_seed = 1;
 static const char *test_now = "";
+static uint64_t test_began;
 
 uint64_t
 rnd(void)
@@ -42,18 +44,23 @@ before_test(const CU_pTest test, const CU_pSuite suite)
 	printf("%s ... ", test->pName);
 	fflush(stdout);
 	rnd_seed = 1;
+	test_began = util_now_ns();
 	alarm(TEST_ALARM_S);
 }
 
 static void
 after_test(const CU_pTest test, const CU_pSuite suite, const CU_pFailureRecord failure)
 {
+	const uint64_t ns = util_now_ns() - test_began;
 	CU_pFailureRecord f;
 
 	(void)test;
 	(void)suite;
 	alarm(0);
-	puts(failure == NULL ? "passed" : "FAILED");
+	printf("%s", failure == NULL ? "passed" : "FAILED");
+	if (ns > TEST_LONG_NS)
+		printf(" in %.1f s", (double)ns / 1e9);
+	puts("");
 	for (f = failure; f != NULL; f = f->pNext)
 		printf("    %s:%u: %s\n", f->strFileName, f->uiLineNumber, f->strCondition);
 	fflush(stdout);

@@ -16,10 +16,11 @@
 
 #define ALONE_MAX 512
 
-static const struct api_test *const tables[] = {api_base_tests, api_tag_tests, api_req_tests,
+/* Forks first: the heap that some of them copy grows with the tests. */
+static const struct api_test *const tables[] = {api_fork_tests, api_base_tests, api_tag_tests, api_req_tests,
 	api_order_tests, api_dt_tests, api_rma_tests, api_wakeup_tests, api_cm_tests, api_am_tests,
 	api_stream_tests, api_callback_tests, api_many_tests,
-	api_scarce_tests, api_config_tests, api_fork_tests};
+	api_scarce_tests, api_config_tests};
 
 /* Send one message and receive it; both finished on return. */
 void
