@@ -12,6 +12,7 @@
 
 #include <rte_lcore.h>
 
+#include "plx_assert.h"
 #include "plx_check.h"
 #include "plx_config.h"
 #include "plx_dev.h"
@@ -229,6 +230,7 @@ void
 plx_init_put(void)
 {
 	pthread_mutex_lock(&state.lock);
+	PLX_ASSERT(state.users > 0);
 	if (--state.users == 0) {
 		plx_rpc_stop(state.rpc);
 		state.rpc = NULL;
