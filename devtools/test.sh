@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The Pollux Authors
 #
-# test.sh - build, run every test, meanwhile build again with sanitizers, run more, fuzz, count
+# test.sh - build, run every test, meanwhile build again with sanitizers and fuzz, run more, count
 #
 # usage: test.sh [--no-asan] [--no-fuzz] [--no-arm] [--quick]
 #   --no-asan  leave the sanitizer build out
@@ -73,14 +73,21 @@ make_build()
 	ninja -C "$dir"
 }
 
-# What the later steps need.
+fuzz_run()
+{
+	BUILD=$build-fuzz ./devtools/fuzz.sh 30 >"$build/meson-logs/fuzz.txt" 2>&1
+	echo $? >"$build/meson-logs/fuzz.rc"
+}
+
+# What the later steps need; then the fuzz targets, which only compute.
 builds()
 {
 	[ $asan = no ] || make_build "$asan_build" --buildtype=debugoptimized -Doptimization=1 \
 		-Db_sanitize=address,undefined -Db_lundef=false -Dasserts=true || return
 	[ $fuzz = no ] || BUILD=$build-fuzz ./devtools/fuzz.sh 0 || return
 	# 77: the packages can't be had
-	[ $arm = no ] || BUILD=$build-arm ./devtools/arm.sh --quick setup build || [ $? -eq 77 ]
+	[ $arm = no ] || BUILD=$build-arm ./devtools/arm.sh --quick setup build || [ $? -eq 77 ] || return
+	[ $fuzz = no ] || fuzz_run
 }
 
 # Begin them, on what the tests leave of the cores: many tests wait. In a session of its own, whose
@@ -89,7 +96,8 @@ builds_begin()
 {
 	[ $asan$fuzz$arm != nonono ] || return
 	mkdir -p "$build/meson-logs"
-	export -f make_build builds
+	rm -f "$build/meson-logs/fuzz.rc"
+	export -f make_build builds fuzz_run
 	setsid nice -n 19 bash -c 'echo 19 2>/dev/null >/proc/self/autogroup; builds' \
 		>"$build/meson-logs/behind.txt" 2>&1 &
 	behind=$!
@@ -201,7 +209,7 @@ slower=2 without=()
 [ $quick = yes ] || guest_end
 [ $arm = no ] || run_arm
 if [ $fuzz = yes ]; then
-	step "fuzz" env BUILD="$build-fuzz" ./devtools/fuzz.sh 30
+	step "fuzz" bash -c 'cat "$0.txt"; exit "$(cat "$0.rc")"' "$build/meson-logs/fuzz"
 fi
 step "names" ./devtools/check-names.sh
 step "documentation" ./devtools/check-docs.sh
