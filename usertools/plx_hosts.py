@@ -74,20 +74,13 @@ def launcher(text):
     return words
 
 
-def seconds(text):
-    value = float(text)
-    if not 0.1 <= value <= 86400:
-        raise argparse.ArgumentTypeError("must be 0.1 to 86400 seconds")
-    return value
-
-
 def add_options(parser):
     parser.add_argument("-H", "--hosts", type=names, metavar="HOST[,HOST...]|@FILE",
                         help="ask the processes of these hosts, or of those that a hostfile lists")
     parser.add_argument("--launcher", type=launcher, default=[SSH], metavar="COMMAND",
                         help="command that reaches a host, called as ssh is (default: ssh)")
     parser.add_argument("--remote", metavar="DIR", help="folder of this tool on these hosts (default: as here)")
-    parser.add_argument("--host-timeout", type=seconds, default=FIRST_S, metavar="SECONDS",
+    parser.add_argument("--host-timeout", type=plx_job.seconds, default=FIRST_S, metavar="SECONDS",
                         help=f"for the first answer of a host (default: {FIRST_S:g})")
     parser.add_argument("--feed", action="store_true", help=argparse.SUPPRESS)
 

@@ -2,6 +2,7 @@
 # Copyright (c) 2026 The Pollux Authors
 """plx_job.py - what the tools share: the processes of a job, and how to ask them"""
 
+import argparse
 import concurrent.futures
 import glob
 import json
@@ -14,6 +15,17 @@ ANSWER_MAX = 16 << 20  # bytes of one answer
 AT_ONCE = 32           # processes that are asked at the same time
 RANKS = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"]
 LISTENS = 0x10000      # /proc/net/unix: flags of a socket that accepts connections
+
+
+def seconds(text, least=0.1):
+    """The value of an option."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
+    if not least <= value <= 86400:
+        raise argparse.ArgumentTypeError(f"must be {least} to 86400 seconds")
+    return value
 
 
 class CannotAsk(Exception):
