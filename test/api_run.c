@@ -16,6 +16,7 @@
 uint64_t rnd_seed = 1;
 static const char *test_now = "";
 static uint64_t test_began;
+static pid_t program;
 
 uint64_t
 rnd(void)
@@ -36,10 +37,19 @@ on_alarm(int sig)
 	_exit(2);
 }
 
+/* An assertion that ends the test of a child ends the child. */
+static void
+leave_if_child(void)
+{
+	if (getpid() != program)
+		_exit(97);
+}
+
 static void
 before_test(const CU_pTest test, const CU_pSuite suite)
 {
 	(void)suite;
+	leave_if_child();
 	test_now = test->pName;
 	printf("%s ... ", test->pName);
 	fflush(stdout);
@@ -120,7 +130,9 @@ api_run(const char *name, const struct api_test *const *tables, size_t n, const 
 	}
 	CU_set_test_start_handler(before_test);
 	CU_set_test_complete_handler(after_test);
+	program = getpid();
 	CU_run_all_tests();
+	leave_if_child();
 	n_failed = CU_get_number_of_tests_failed();
 	printf("Run Summary:    Type  Total    Ran Passed Failed Inactive\n"
 		"               tests %6u %6u %6u %6u        0\n", CU_get_number_of_tests_run(),

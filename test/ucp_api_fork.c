@@ -926,52 +926,15 @@ a_child_that_is_forked_in_a_callback_starts_afresh(void)
 	ucp_dt_destroy(fork_type);
 }
 
-/* @return whether this process is a child that a callback forked below */
-static bool
-fork_by_own(struct pair *p, enum forker by)
-{
-	ucp_am_handler_param_t h = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
-		UCP_AM_HANDLER_PARAM_FIELD_CB, .id = 4, .cb = on_am_fork};
-	const ucp_request_param_t none = {.op_attr_mask = 0};
-	ucp_request_param_t rp = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK, .cb.recv = on_received_fork};
-	uint64_t until = util_now_ns() + API_CHILD_S * 1000000000ull;
-	void *req[2];
-	char buf[8];
-
-	forked.by = by;
-	forked.pid = -1;
-	SO(pipe(forked.go) == 0);
-	SO(ucp_worker_set_am_recv_handler(p->n[1].w, &h) == UCS_OK);
-	req[0] = ucp_tag_recv_nbx(p->n[1].w, buf, 8, 5, UTIL_ALL_BITS, &rp);
-	req[1] = by == BY_AM ? ucp_am_send_nbx(p->n[0].ep, 4, NULL, 0, "12345678", 8, &none)
-			     : ucp_tag_send_nbx(p->n[0].ep, "12345678", 8, 5, &none);
-	while (forked.pid == -1 && util_now_ns() < until)
-		util_pair_turn(p);
-	SO(forked.pid != -1);
-	for (int i = 0; i < 2; i++)
-		if (req[i] != NULL)
-			ucp_request_free(req[i]);
-	return forked.pid == 0;
-}
-
 static void
 child_forks_in_callbacks(struct scene *s)
 {
-	struct pair own;
-	int status = -1;
+	static const struct fork_way ways[] = {{BY_AM, 20000, false}, {BY_RECEIVED, 20000, false}};
+	unsigned failures = CU_get_number_of_failures();
 
-	for (enum forker by = BY_AM; by <= BY_RECEIVED; by += BY_RECEIVED - BY_AM) {
-		open_pair(&own, UCS_THREAD_MODE_SINGLE);
-		if (fork_by_own(&own, by)) {
-			use_own();
-			api_child_leave();
-		}
-		close(forked.go[0]);
-		close(forked.go[1]);
-		SO(waitpid(forked.pid, &status, 0) == forked.pid);
-		SO(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-		util_pair_close(&own);
-	}
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+		fork_by(&ways[i], UCS_THREAD_MODE_SINGLE);
+	SO(CU_get_number_of_failures() == failures);
 	clean_up(s);
 	api_child_leave();
 }
@@ -999,6 +962,7 @@ on_init_fork(void *req)
 static void
 on_cleanup_fork(void *req)
 {
+	SO(forked.by != BY_CLEANUP || forked.pid != 0); /* those of the child are its parent's */
 	memset(req, 2, 8);
 	fork_once(BY_CLEANUP);
 }
@@ -1020,15 +984,6 @@ end_fork_by(void)
 	CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* In the parent: an assertion in the child would go on with the parent's tests. */
-#define IN_PARENT(cond) \
-	do { \
-		if (forked.pid == 0) \
-			SO(cond); \
-		else \
-			CU_ASSERT_FATAL(cond); \
-	} while (0)
-
 /* The area of the program's behind a request: its functions are called as the pool grows, and as it goes. */
 static void
 fork_as_requests_are_made_or_go(ucs_thread_mode_t mode, bool context_first)
@@ -1046,7 +1001,7 @@ fork_as_requests_are_made_or_go(ucs_thread_mode_t mode, bool context_first)
 	begin_fork_by(BY_INIT, 0);
 	for (int i = 0; i < 1000; i++) {
 		reqs[i] = ucp_tag_recv_nbx(w, NULL, 0, 1, UTIL_ALL_BITS, &none);
-		IN_PARENT(reqs[i] != NULL && !UCS_PTR_IS_ERR(reqs[i]));
+		CU_ASSERT_FATAL(reqs[i] != NULL && !UCS_PTR_IS_ERR(reqs[i]));
 	}
 	end_fork_by();
 	for (int i = 0; i < 1000; i++) {
@@ -1070,6 +1025,55 @@ a_child_that_is_forked_as_requests_are_made_or_go_starts_afresh(void)
 	fork_as_requests_are_made_or_go(UCS_THREAD_MODE_SINGLE, false);
 	fork_as_requests_are_made_or_go(UCS_THREAD_MODE_SINGLE, true);
 	fork_as_requests_are_made_or_go(UCS_THREAD_MODE_MULTI, true);
+}
+
+static ucs_status_t
+on_am_destroy(void *arg, const void *header, size_t header_len, void *data, size_t len,
+	const ucp_am_recv_param_t *param)
+{
+	(void)header;
+	(void)header_len;
+	(void)data;
+	(void)len;
+	(void)param;
+	ucp_worker_destroy(arg);
+	fork_once(BY_AM);
+	return UCS_OK;
+}
+
+/* The worker is destroyed when the callback returns: in the parent. */
+static void
+a_child_of_a_callback_that_destroys_its_worker_starts_afresh(void)
+{
+	static const ucs_thread_mode_t modes[] = {UCS_THREAD_MODE_SINGLE, UCS_THREAD_MODE_MULTI};
+	const ucp_request_param_t none = {.op_attr_mask = 0};
+
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		ucp_context_h ctx = util_context(UCP_FEATURE_AM);
+		ucp_worker_h w = util_worker(ctx, modes[i]);
+		ucp_am_handler_param_t h = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
+			UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG, .id = 4,
+			.cb = on_am_destroy, .arg = w};
+		uint64_t end_ns = util_now_ns() + UTIL_DEADLINE_S * 1000000000ull;
+		ucp_address_t *addr;
+		size_t len;
+		ucp_ep_h ep;
+		void *req;
+
+		begin_fork_by(BY_AM, 0);
+		UTIL_OK(ucp_worker_set_am_recv_handler(w, &h));
+		UTIL_OK(ucp_worker_get_address(w, &addr, &len));
+		ep = util_ep(w, addr);
+		ucp_worker_release_address(w, addr);
+		req = ucp_am_send_nbx(ep, 4, NULL, 0, "12345678", 8, &none);
+		CU_ASSERT_FATAL(!UCS_PTR_IS_ERR(req));
+		if (req != NULL)
+			ucp_request_free(req);
+		ucp_cleanup(ctx);
+		while (forked.pid == -1 && util_now_ns() < end_ns)
+			ucp_worker_progress(w);
+		end_fork_by();
+	}
 }
 
 static void
@@ -1424,6 +1428,7 @@ const struct api_test api_fork_tests[] = {
 	T_NOT_UCX(a_child_that_is_forked_in_a_callback_starts_afresh, NOT_UCX),
 	T_NOT_UCX(a_child_forks_in_callbacks_of_its_own, NOT_UCX),
 	T_NOT_UCX(a_child_that_is_forked_as_requests_are_made_or_go_starts_afresh, NOT_UCX),
+	T_NOT_UCX(a_child_of_a_callback_that_destroys_its_worker_starts_afresh, NOT_UCX),
 	T_NOT_UCX(a_sleeper_is_woken_whatever_a_child_does, NOT_UCX),
 	T(a_peers_death_is_noticed_while_a_child_lives),
 	T_NOT_UCX(a_child_that_lives_on_keeps_no_address_in_use, NOT_UCX),

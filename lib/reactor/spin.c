@@ -79,7 +79,7 @@ plx_spin_wait(struct plx_spin *s, uint64_t now_ticks)
 void
 plx_spin_yielded(struct plx_spin *s, uint64_t now_ticks, uint64_t ticks)
 {
-	const bool taken = ticks * 1000 >= us_ticks(PLX_SPIN_TAKEN_NS);
+	const bool taken = (int64_t)ticks > 0 && ticks * 1000 >= us_ticks(PLX_SPIN_TAKEN_NS); /* the counter may jump back */
 	uint8_t takers = atomic_load_explicit(&s->takers, memory_order_relaxed);
 
 	atomic_store_explicit(&s->waited, true, memory_order_relaxed);
@@ -103,5 +103,5 @@ plx_spin_yield(struct plx_spin *s)
 
 	sched_yield();
 	end = rte_rdtsc();
-	plx_spin_yielded(s, end, end > start ? end - start : 0);
+	plx_spin_yielded(s, end, end - start);
 }

@@ -140,6 +140,9 @@ a_counter_that_jumps_back_ends_the_window(void)
 	s.yields = true;
 	s.next = now + us_ticks(3600ull * 1000000);
 	UNIT_TRUE(plx_spin_wait(&s, now));
+	plx_spin_yielded(&s, now, (uint64_t)-100000); /* within a yield */
+	UNIT_EQ(s.takers, 0);
+	UNIT_EQ(s.yielded, 0);
 	s.next = now + us_ticks(PLX_SPIN_REST_US);
 	UNIT_TRUE(!plx_spin_wait(&s, now));
 }

@@ -62,7 +62,7 @@ ucp_worker_bury(ucp_worker_h w)
 	uint32_t forks = plx_forks;
 	ucp_ep_h ep;
 
-	if (ucp_worker_in_callback(w))
+	if (ucp_worker_in_callback(w) || plx_worker_is_inherited(w->core))
 		return;
 	while ((ep = LIST_FIRST(&w->eps)) != NULL) {
 		ucp_ep_unlink(ep);
