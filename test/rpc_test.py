@@ -362,8 +362,8 @@ class RpcTest(Case):
         self.assertEqual(self.offered("conf_get", "name", "=", "log.l"), ["log.level"])
         self.assertEqual(self.offered("waits", ""), [])
         self.assertEqual(self.offered("--hosts", "node1", "wait"), ["waits"])
-        self.assertEqual(self.offered("waits", "--launcher", "ssh", "--hos"), ["--host-timeout", "--hosts"])
-        self.assertEqual(self.offered("--host-timeout", "3", "wait"), ["waits"])
+        self.assertEqual(self.offered("waits", "--launcher", "ssh", "--hos"), ["--hosts"])
+        self.assertEqual(self.offered("--answer-timeout", "3", "wait"), ["waits"])
         self.assertEqual(self.offered("waits", "--hosts", f"@{TOOLS}/completion.b"), [f"@{TOOLS}/completion.bash"])
 
     @unittest.skipUnless((TOOLS / "plx-rpc").exists(), "no usertools here")

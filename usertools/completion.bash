@@ -68,7 +68,7 @@ _pollux_method()
 
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		-s | --socket | -t | --timeout | -H | --hosts | --launcher | --remote | --host-timeout) ((i++)) ;;
+		-s | --socket | -t | --timeout | -H | --hosts | --launcher | --remote | --answer-timeout) ((i++)) ;;
 		-*) ;;
 		*) echo "${COMP_WORDS[i]}"; return ;;
 		esac

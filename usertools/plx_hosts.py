@@ -25,7 +25,7 @@ import time
 import plx_job
 
 HOSTS_MAX = 1024
-FIRST_S = 15.0         # for the first answer of a host, unless the option says otherwise
+LATE_S = 15.0          # an answer of a host, unless the option says otherwise
 AGAIN_S = 10.0         # between the end of one attempt and the next
 TERM_S = 1.0           # from SIGTERM to SIGKILL
 NOISE_MAX = 64 << 10   # bytes that a login prints before the first answer
@@ -80,8 +80,8 @@ def add_options(parser):
     parser.add_argument("--launcher", type=launcher, default=[SSH], metavar="COMMAND",
                         help="command that reaches a host, called as ssh is (default: ssh)")
     parser.add_argument("--remote", metavar="DIR", help="folder of this tool on these hosts (default: as here)")
-    parser.add_argument("--host-timeout", type=plx_job.seconds, default=FIRST_S, metavar="SECONDS",
-                        help=f"for the first answer of a host (default: {FIRST_S:g})")
+    parser.add_argument("--answer-timeout", type=plx_job.seconds, default=LATE_S, metavar="SECONDS",
+                        help=f"how late an answer of a host may be (default: {LATE_S:g})")
     parser.add_argument("--feed", action="store_true", help=argparse.SUPPRESS)
 
 
@@ -184,8 +184,8 @@ class Host:
     def settled(self):
         return self.answer is not None or self.why is not None
 
-    def start(self, now, first_s):
-        self.line, self.noise, self.err, self.due = bytearray(), b"", b"", now + first_s
+    def start(self, now, late_s):
+        self.line, self.noise, self.err, self.due = bytearray(), b"", b"", now + late_s
         self.process = subprocess.Popen(self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, bufsize=0, start_new_session=True)
         self.streams = [self.process.stdout, self.process.stderr]
@@ -220,7 +220,7 @@ class Hosts:
         text = command(args, options)
         self.hosts = [Host(name, argv_of(name, args.launcher, text)) for name in args.hosts]
         self.feed, self.shape, self.gap_s = feed, shape, gap_s
-        self.first_s = args.host_timeout
+        self.late_s = args.answer_timeout
         self.selector, self.changed = selectors.DefaultSelector(), threading.Condition()
         self.closing, self.ending = False, []
         self.thread = threading.Thread(target=self.run, daemon=True)
@@ -247,7 +247,7 @@ class Hosts:
         self.thread.join()
 
     def settle(self):
-        """Wait until each host has answered, or failed; its first answer is due within first_s."""
+        """Wait until each host has answered, or failed; its first answer is due within late_s."""
         with self.changed:
             self.changed.wait_for(lambda: all(host.settled() for host in self.hosts))
 
@@ -298,7 +298,7 @@ class Hosts:
             self.fail(host, host.said("it does not answer"))
             return
         try:
-            host.start(now, self.first_s)
+            host.start(now, self.late_s)
         except OSError as error:
             self.fail(host, f"{host.argv[0]}: {error.strerror}")
             return
@@ -328,7 +328,7 @@ class Hosts:
             return
         if answer is None:
             return
-        host.due = math.inf if self.gap_s is None else time.monotonic() + self.gap_s + self.first_s
+        host.due = math.inf if self.gap_s is None else time.monotonic() + self.gap_s + self.late_s
         if self.gap_s is None:
             self.end(host)
         host.noise = b""

@@ -218,7 +218,7 @@ def asked(paths, timeout):
 def asked_far(args):
     """The answers of the processes of other hosts; all are asked at the same time."""
     hosts = plx_hosts.Hosts(args, ["waits", "--feed", "-t", str(args.timeout)], FEED, SHAPE)
-    hosts.first_s += 2 * args.timeout  # of the two questions to each process
+    hosts.late_s += 2 * args.timeout  # of the two questions to each process
     with hosts:
         hosts.settle()
         told, silent = hosts.answers(), hosts.reasons()
