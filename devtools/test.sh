@@ -191,7 +191,8 @@ builds_begin
 suites=()
 [ $quick = no ] || suites=(unit api)
 echo "== $build"
-without=(mpi guest calm) # mpi measures: not beside a build; calm tests wait much: beside the guest
+# mpi measures: not beside a build. Calm tests mostly wait: later, beside the guest.
+[ $quick = yes ] || without=(mpi guest calm)
 run "$build" "${suites[@]}"
 builds_end || asan=no fuzz=no arm=no
 without=()
@@ -205,6 +206,7 @@ if [ $asan = yes ]; then
 	run "$asan_build" unit api fuzz
 fi
 slower=2 without=()
+[ $quick = yes ] || echo "== $build, beside the guest"
 [ $quick = yes ] || run "$build" calm
 [ $quick = yes ] || guest_end
 [ $arm = no ] || run_arm
