@@ -3,8 +3,8 @@
  *
  * api_fork.h - children of a test that are forked in the middle of it
  *
- * A child ends with 0, or with the line of what is not so. A fatal assertion of the parent's ends it as well
- * (api_run.c), one that is not fatal is not noticed.
+ * A child ends with 0, or with the line of what is not so. A CU_ASSERT_FATAL that fails in it ends it as well
+ * (api_run.c); other assertions that fail there are not noticed.
  */
 #ifndef API_FORK_H
 #define API_FORK_H

@@ -97,9 +97,9 @@ plx_mem_is_inherited(const void *p)
 /**
  * Before fork(), by the thread that calls it in a callback: the child gets the heap on 4 KiB pages,
  * as it returns into functions that use it (mem.c). Takes as long, and as much memory, as to copy
- * what is on huge pages. Where the copy can't be mapped the child has the heap as any other child; also
- * if a signal's handler calls that has interrupted this thread in a function of the heap. Thread: any,
- * one at a time. Blocks: while another changes the heap.
+ * what is on huge pages. Where the copy can't be mapped the child has the heap as any other child. The
+ * same holds if the caller is a signal's handler that has interrupted this thread in a function of the
+ * heap. Thread: any, one at a time. Blocks: while another changes the heap.
  */
 void plx_mem_copy_for_child(void);
 

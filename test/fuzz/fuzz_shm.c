@@ -43,8 +43,10 @@ peer_start(void)
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		plx_conf_defaults(&conf);
-		if (plx_dev_register(&plx_shm_ops) != 0 || plx_dev_open("shm", &conf, &dev) != 0 ||
-			plx_queue_open(dev, &conf, NULL, &q) != 0)
+		/* as in fuzz_start(): tests that run beside it count huge pages */
+		if (plx_dev_register(&plx_shm_ops) != 0 ||
+			plx_conf_set(&conf, "shm.huge", "no", PLX_CONF_FROM_API, NULL) != 0 ||
+			plx_dev_open("shm", &conf, &dev) != 0 || plx_queue_open(dev, &conf, NULL, &q) != 0)
 			_exit(1);
 		plx_queue_addr(q, &addr);
 		if (write(fd[1], addr.bytes, sizeof(peer)) != (ssize_t)sizeof(peer))
