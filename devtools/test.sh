@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The Pollux Authors
 #
-# test.sh - build, run every test, meanwhile build again with sanitizers and fuzz, run more, count
+# test.sh - build, run every test, meanwhile build with sanitizers, and fuzz; then run more, and count
 #
 # usage: test.sh [--no-asan] [--no-fuzz] [--no-arm] [--quick]
 #   --no-asan  leave the sanitizer build out
@@ -79,7 +79,7 @@ fuzz_run()
 	echo $? >"$build/meson-logs/fuzz.rc"
 }
 
-# What the later steps need; then the fuzz targets, which only compute.
+# What the later steps need; then the fuzz targets, which can wait.
 builds()
 {
 	[ $asan = no ] || make_build "$asan_build" --buildtype=debugoptimized -Doptimization=1 \
@@ -211,6 +211,7 @@ slower=2 without=()
 [ $quick = yes ] || guest_end
 [ $arm = no ] || run_arm
 if [ $fuzz = yes ]; then
+	grep -h ": ok, " "$build/meson-logs/fuzz.txt"
 	step "fuzz" bash -c 'cat "$0.txt"; exit "$(cat "$0.rc")"' "$build/meson-logs/fuzz"
 fi
 step "names" ./devtools/check-names.sh
