@@ -79,7 +79,7 @@ fuzz_run()
 	echo $? >"$build/meson-logs/fuzz.rc"
 }
 
-# What the later steps need; then the fuzz targets, which can wait.
+# Builds what the later steps need, then runs the fuzz targets.
 builds()
 {
 	[ $asan = no ] || make_build "$asan_build" --buildtype=debugoptimized -Doptimization=1 \

@@ -262,7 +262,7 @@ a_copy_for_a_child_is_gone_after_the_fork(void)
 		plx_mem_free(p[i]);
 	plx_mem_stats(&total, &huge);
 	if (huge < 2 * (3 << 20)) {
-		puts("\n# skipped: what is on huge pages is copied: none are free");
+		puts("\n# skipped: the copy of huge pages: none are free");
 		return;
 	}
 	before = mapped();
