@@ -69,7 +69,7 @@ plx_spin_yields(const struct plx_spin *s)
  */
 bool plx_spin_wait(struct plx_spin *s, uint64_t now_ticks);
 
-/** Begin the window in which wall_ns lies. plx_spin_wait() does so when a window is over. Thread: any. */
+/** Begin the window that contains wall_ns. plx_spin_wait() calls this after the end of a window. Thread: any. */
 void plx_spin_begin(struct plx_spin *s, uint64_t now_ticks, uint64_t wall_ns);
 
 /** Yield the core, and measure how long that takes. Thread: any. Blocks: while others run. */

@@ -30,7 +30,7 @@ before_fork(void)
 	pthread_mutex_lock(&all.lock);
 	LIST_FOREACH(w, &all.list, link) {
 		pthread_mutex_lock(&w->users_lock);
-		if (w->mine == NULL || w->mine(w)) /* or another thread's, which costs a copy */
+		if (w->mine == NULL || w->mine(w)) /* without a lock it may be another thread's: a copy too many */
 			in_callback |= plx_worker_in_callback(w);
 	}
 	if (in_callback)
