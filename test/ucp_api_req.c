@@ -412,6 +412,7 @@ own_requests(bool nbr)
 							&param);
 				} else {
 					param.request = send.req;
+					memset(send.mem, 0xcc, send.size + 128);
 					if (nbr) {
 						send_st = ucp_tag_send_nbr(p.n[0].ep, out, len,
 							ucp_dt_make_contig(1), tag, send.req);
@@ -433,10 +434,11 @@ own_requests(bool nbr)
 			if (send_st == UCS_INPROGRESS) {
 				CU_ASSERT_FATAL(UTIL_UNTIL(&p, ucp_request_check_status(send.req) !=
 					UCS_INPROGRESS));
-				CU_ASSERT_EQUAL(ucp_request_check_status(send.req), UCS_OK);
 			} else {
 				CU_ASSERT_EQUAL(send_st, UCS_OK);
 			}
+			/* A program that polls it instead of the return value sees it complete as well. */
+			CU_ASSERT_EQUAL(ucp_request_check_status(send.req), UCS_OK);
 			CU_ASSERT(util_check(in, len, tag));
 			CU_ASSERT(own_guards_ok(&send));
 			CU_ASSERT(own_guards_ok(&recv));
@@ -518,8 +520,8 @@ own_request_with_callback_is_called_back_once(void)
 		.user_data = &n_calls,
 	};
 	static uint8_t out[MIB], in[MIB];
+	struct op send, later;
 	struct own recv;
-	struct op send;
 	struct pair p;
 	unsigned i;
 
@@ -537,6 +539,20 @@ own_request_with_callback_is_called_back_once(void)
 		CU_ASSERT_EQUAL(n_calls, 1);
 		CU_ASSERT_EQUAL(ucp_request_check_status(recv.req), UCS_OK);
 	}
+	/* Freed before it completes, it does not become the worker's. */
+	in[0] = 0;
+	out[0] = 1;
+	(void)ucp_tag_recv_nbx(p.n[1].w, in, 8, 1, UTIL_ALL_BITS, &param);
+	ucp_request_free(recv.req);
+	util_send(&send, p.n[0].ep, out, 8, 1, UTIL_NBX);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&p, in[0] == 1 && util_done(&send)));
+	util_free(&send);
+	util_recv(&later, p.n[1].w, in, 8, 2, UTIL_ALL_BITS, UTIL_NBX);
+	CU_ASSERT_PTR_NOT_EQUAL(later.req, recv.req);
+	util_send(&send, p.n[0].ep, out, 8, 2, UTIL_NBX);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&later) && util_done(&send)));
+	util_free(&send);
+	util_free(&later);
 	util_pair_close(&p);
 	CU_ASSERT(own_guards_ok(&recv));
 	free(recv.mem);

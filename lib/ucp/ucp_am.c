@@ -249,7 +249,7 @@ send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
 static inline bool
 is_plain(const ucp_request_param_t *param, unsigned id, size_t header_length)
 {
-	return ucp_post_is_plain(param) && header_length == 0 && id < PLX_AM_IDS &&
+	return ucp_post_is_plain(param, 0) && header_length == 0 && id < PLX_AM_IDS &&
 	       ((param->op_attr_mask & UCP_OP_ATTR_FIELD_FLAGS) == 0 || param->flags == 0);
 }
 

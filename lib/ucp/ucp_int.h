@@ -186,8 +186,11 @@ ucs_status_t ucp_buf_open(ucp_datatype_t dt, const void *buffer, size_t count, b
 ucs_status_t ucp_buf_open_odd(ucp_worker_h w, const ucp_request_param_t *param, const void *buffer,
 	size_t count, bool recv, struct ucp_buf *buf);
 
+/* Flags that only say for what a program optimizes. */
+#define UCP_POST_HINTS (UCP_OP_ATTR_FLAG_FAST_CMPL | UCP_OP_ATTR_FLAG_MULTI_SEND)
+
 /* Attributes that ucp_post_check() has to look at. */
-#define UCP_POST_CHECKED (0xffff0000u | UCP_OP_ATTR_FIELD_MEMORY_TYPE)
+#define UCP_POST_CHECKED ((0xffff0000u & ~UCP_POST_HINTS) | UCP_OP_ATTR_FIELD_MEMORY_TYPE)
 
 #define UCP_GATHER_MAX 1024 /* bytes of ucp_iov_gather() */
 
@@ -273,13 +276,14 @@ ucp_post_is_host(const ucp_request_param_t *param, uint32_t odd)
 }
 
 /**
+ * @param may unusual attributes that the caller handles
  * @return whether the shortest path is sufficient: no flags, no request of the user's,
  *   contiguous memory
  */
 static inline bool
-ucp_post_is_plain(const ucp_request_param_t *param)
+ucp_post_is_plain(const ucp_request_param_t *param, uint32_t may)
 {
-	uint32_t odd = param->op_attr_mask & (UCP_POST_CHECKED | UCP_OP_ATTR_FIELD_REQUEST);
+	uint32_t odd = param->op_attr_mask & (UCP_POST_CHECKED | UCP_OP_ATTR_FIELD_REQUEST) & ~may;
 
 	return (likely(odd == 0) || ucp_post_is_host(param, odd)) &&
 	       ((param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) == 0 ||
@@ -398,6 +402,19 @@ ucp_recv_info(const struct plx_req *req)
 
 	plx_req_info(req, &info.sender_tag, &info.length);
 	return info;
+}
+
+/** The user's request of an operation that completed at once: a program that polls it sees it complete. */
+static inline void
+ucp_req_own_ended(ucp_worker_h w, void *user, int rc)
+{
+	struct plx_req *req = plx_req_of(user);
+
+	plx_worker_req_init(w->core, req);
+	req->status = rc;
+	req->len = 0;
+	/* pairs with the acquire in plx_req_is_done() */
+	atomic_store_explicit(&req->flags, PLX_REQ_USER | PLX_REQ_DONE, memory_order_release);
 }
 
 /** Post an operation without further results: sends and flushes. */

@@ -27,17 +27,17 @@ ucp_req_ended(ucp_worker_h w, const struct ucp_post *p, int rc)
 	bool wants = rc == 0 && (p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL);
 	struct plx_req *req;
 
-	if (!wants && (p->mask & UCP_OP_ATTR_FIELD_REQUEST) == 0)
+	if (!wants) {
+		if (p->mask & UCP_OP_ATTR_FIELD_REQUEST)
+			ucp_req_own_ended(w, p->user, rc);
 		return UCS_STATUS_PTR(ucp_status(rc));
-	/* A program that polls the request instead of the return value must see it complete. */
+	}
 	req = ucp_req_get(w, p, NULL);
 	if (req == NULL)
 		return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
 	req->status = rc;
 	req->len = 0;
 	atomic_fetch_or_explicit(&req->flags, PLX_REQ_DONE, memory_order_release);
-	if (!wants)
-		return UCS_STATUS_PTR(ucp_status(rc));
 	req->done = p->done;
 	plx_worker_postpone(w->core, req);
 	return plx_req_user(req);

@@ -21,7 +21,7 @@
 /* Attributes without effect on an operation that completes at once. */
 #define PLAIN                                                                                      \
 	(UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_DATATYPE |   \
-		UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_RECV_INFO | UCP_OP_ATTR_FLAG_MULTI_SEND)
+		UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_RECV_INFO | UCP_POST_HINTS)
 
 /* Whether the key permits it, and the other side is not known to be dead. */
 static inline bool
@@ -477,11 +477,11 @@ put_get_nbx(ucp_ep_h ep, uint8_t kind, const void *buffer, size_t count, uint64_
 	return put_get(ep, kind, &buf, remote, rkey, &p, false);
 }
 
-/* Attributes and datatype are those of plain bytes. */
+/* Attributes and datatype are those of plain bytes, for which a memory handle has no effect. */
 static inline bool
 is_plain(const ucp_request_param_t *param)
 {
-	uint32_t odd = param->op_attr_mask & ~(uint32_t)PLAIN;
+	uint32_t odd = param->op_attr_mask & ~((uint32_t)PLAIN | UCP_OP_ATTR_FIELD_MEMH);
 
 	return likely((odd == 0 || ucp_post_is_host(param, odd)) &&
 		((param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) == 0 ||

@@ -122,7 +122,7 @@ send_shared(ucp_ep_h ep, const void *buffer, size_t count, const ucp_request_par
 ucs_status_ptr_t
 ucp_stream_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, const ucp_request_param_t *param)
 {
-	if (likely(ucp_post_is_plain(param))) {
+	if (likely(ucp_post_is_plain(param, 0))) {
 		if (ep->worker->mode == PLX_GATE_SINGLE)
 			return send_plain(ep, buffer, count, param, PLX_GATE_SINGLE);
 		if (ep->worker->mode == PLX_GATE_LOCKED)

@@ -221,18 +221,38 @@ send_shared(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 }
 
 /* The modes are separate, so that it saves no registers for any of them. */
-ucs_status_ptr_t
-ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
-	const ucp_request_param_t *param)
+static __rte_always_inline ucs_status_ptr_t
+send_by_mode(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag, const ucp_request_param_t *param)
 {
-	if (unlikely(!ucp_post_is_plain(param)))
-		return send_nbx(ep, buffer, count, tag, param);
 	if (ep->worker->mode == PLX_GATE_SINGLE)
 		return send_plain(ep, buffer, count, tag, param, PLX_GATE_SINGLE);
 	if (ep->worker->mode == PLX_GATE_LOCKED)
 		return send_locked(ep, buffer, count, tag, param);
 	return ucp_is_held(ep->worker) ? send_posted(ep, buffer, count, tag, param)
 				       : send_shared(ep, buffer, count, tag, param);
+}
+
+/* Not plain, or only in that the request is the user's. */
+static __rte_noinline ucs_status_ptr_t
+send_odd(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag, const ucp_request_param_t *param)
+{
+	ucs_status_ptr_t ret;
+
+	if (unlikely(!ucp_post_is_plain(param, UCP_OP_ATTR_FIELD_REQUEST)))
+		return send_nbx(ep, buffer, count, tag, param);
+	ret = send_by_mode(ep, buffer, count, tag, param);
+	if (likely(ret == NULL))
+		ucp_req_own_ended(ep->worker, param->request, 0);
+	return ret;
+}
+
+ucs_status_ptr_t
+ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+	const ucp_request_param_t *param)
+{
+	if (unlikely(!ucp_post_is_plain(param, 0)))
+		return send_odd(ep, buffer, count, tag, param);
+	return send_by_mode(ep, buffer, count, tag, param);
 }
 
 ucs_status_ptr_t
@@ -383,17 +403,30 @@ recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t ta
 	return ret;
 }
 
-/* @return a request, if the receive may be posted plainly. Thread: owner */
-static inline struct plx_req *
-recv_plain_get(struct plx_worker *core)
+/*
+ * @param odd the call has to return a request, perhaps the user's
+ * @return one, if the receive may be posted plainly. Thread: owner
+ */
+static __rte_always_inline struct plx_req *
+recv_plain_get(struct plx_worker *core, const ucp_request_param_t *param, bool odd)
 {
-	return likely(plx_worker_can_post(core)) ? plx_worker_req_get_free(core) : NULL;
+	struct plx_req *req;
+
+	if (unlikely(!plx_worker_can_post(core)))
+		return NULL;
+	if (!odd || (param->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST) == 0)
+		return plx_worker_req_get_free(core);
+	req = plx_req_of(param->request);
+	plx_worker_req_init(core, req);
+	return req;
 }
 
-static inline void
-recv_plain_begin(struct plx_req *req, const ucp_request_param_t *param)
+static __rte_always_inline void
+recv_plain_begin(struct plx_req *req, const ucp_request_param_t *param, bool odd)
 {
-	plx_req_begin(req, PLX_REQ_RECV);
+	bool own = odd && (param->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST) != 0;
+
+	plx_req_begin(req, own ? PLX_REQ_RECV | PLX_REQ_USER : PLX_REQ_RECV);
 	if (param->op_attr_mask & UCP_OP_ATTR_FIELD_CALLBACK) {
 		req->done = ucp_done_recv_nbx;
 		req->cb = (void (*)(void))param->cb.recv;
@@ -402,11 +435,11 @@ recv_plain_begin(struct plx_req *req, const ucp_request_param_t *param)
 }
 
 /* @return the result of the call. The same */
-static inline void *
+static __rte_always_inline void *
 recv_plain_post(struct plx_worker *core, struct plx_req *req, void *buffer, size_t count,
-	ucp_tag_t tag, ucp_tag_t tag_mask, const ucp_request_param_t *param)
+	ucp_tag_t tag, ucp_tag_t tag_mask, const ucp_request_param_t *param, bool odd)
 {
-	recv_plain_begin(req, param);
+	recv_plain_begin(req, param, odd);
 	plx_worker_tag_post(core, buffer, count, tag, tag_mask, req);
 	return plx_req_user(req);
 }
@@ -440,7 +473,7 @@ recv_posted_plain(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp
 
 	if (unlikely(req == NULL))
 		return recv_nbx(w, buffer, count, tag, tag_mask, param);
-	recv_plain_begin(req, param);
+	recv_plain_begin(req, param, false);
 	plx_worker_tag_recv_posted(w->core, buffer, count, tag, tag_mask, req);
 	return plx_req_user(req);
 }
@@ -458,15 +491,15 @@ recv_plain(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t 
 	pass = ucp_begin(w, mode);
 	if (mode == PLX_GATE_SHARED && pass == PLX_GATE_NOT)
 		return recv_posted_plain(w, buffer, count, tag, tag_mask, param);
-	req = recv_plain_get(w->core);
+	req = recv_plain_get(w->core, param, false);
 	if (mode == PLX_GATE_SINGLE)
-		return likely(req != NULL) ? recv_plain_post(w->core, req, buffer, count, tag, tag_mask, param)
+		return likely(req != NULL) ? recv_plain_post(w->core, req, buffer, count, tag, tag_mask, param, false)
 					   : recv_kept(w, buffer, count, tag, tag_mask, param);
 	if (mode == PLX_GATE_SHARED && unlikely(req == NULL)) { /* it posts, and may wait for room: not as the owner */
 		ucp_end(w, mode, pass, false);
 		return recv_nbx(w, buffer, count, tag, tag_mask, param);
 	}
-	ret = likely(req != NULL) ? recv_plain_post(w->core, req, buffer, count, tag, tag_mask, param)
+	ret = likely(req != NULL) ? recv_plain_post(w->core, req, buffer, count, tag, tag_mask, param, false)
 				  : recv_kept(w, buffer, count, tag, tag_mask, param);
 	ucp_end(w, mode, pass, false);
 	return ret;
@@ -515,13 +548,35 @@ recv_shared_by_many(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, u
 	return ret;
 }
 
+/*
+ * A request is required, perhaps the user's, or it is not plain. A receive that is posted has one anyway; a message
+ * that is kept takes the longer path.
+ */
+static __rte_noinline ucs_status_ptr_t
+recv_odd(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
+	const ucp_request_param_t *param)
+{
+	ucs_status_ptr_t ret = NULL;
+	struct plx_req *req;
+
+	if (unlikely(w->mode == PLX_GATE_SHARED ||
+		    !ucp_post_is_plain(param, UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_REQUEST)))
+		return recv_nbx(w, buffer, count, tag, tag_mask, param);
+	ucp_lock(w);
+	req = recv_plain_get(w->core, param, true);
+	if (likely(req != NULL))
+		ret = recv_plain_post(w->core, req, buffer, count, tag, tag_mask, param, true);
+	ucp_unlock(w);
+	return likely(req != NULL) ? ret : recv_nbx(w, buffer, count, tag, tag_mask, param);
+}
+
 /* Separate, as with sends. */
 ucs_status_ptr_t
 ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
 	const ucp_request_param_t *param)
 {
-	if (unlikely(!ucp_post_is_plain(param)))
-		return recv_nbx(w, buffer, count, tag, tag_mask, param);
+	if (unlikely(!ucp_post_is_plain(param, 0)))
+		return recv_odd(w, buffer, count, tag, tag_mask, param);
 	if (w->mode == PLX_GATE_SINGLE)
 		return recv_single(w, buffer, count, tag, tag_mask, param);
 	if (w->mode == PLX_GATE_LOCKED)

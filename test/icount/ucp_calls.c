@@ -52,6 +52,17 @@ on_recv(void *request, ucs_status_t status, const ucp_tag_recv_info_t *got, void
 static const ucp_request_param_t told = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK,
 	.cb.recv = on_recv};
 
+/* Parameters as MPI libraries give them: the request is theirs, or one is required. */
+static char own[1024] __attribute__((aligned(64)));
+
+static const ucp_request_param_t many = {.op_attr_mask = UCP_OP_ATTR_FLAG_MULTI_SEND};
+static const ucp_request_param_t own_sent = {
+	.op_attr_mask = UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FLAG_FAST_CMPL, .request = own + sizeof(own)};
+static const ucp_request_param_t own_got = {.op_attr_mask = UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FIELD_CALLBACK,
+	.request = own + sizeof(own), .cb.recv = on_recv};
+static const ucp_request_param_t required = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+		UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FLAG_NO_IMM_CMPL, .cb.recv = on_recv};
+
 static ucs_status_t
 on_am(void *arg, const void *header, size_t header_len, void *data, size_t len,
 	const ucp_am_recv_param_t *param)
@@ -165,6 +176,18 @@ call_tag_send_8(void)
 }
 
 static void
+call_tag_send_many(void)
+{
+	req = ucp_tag_send_nbx(from->ep, from->buf, 8, TAG, &many);
+}
+
+static void
+call_tag_send_own(void)
+{
+	req = ucp_tag_send_nbx(from->ep, from->buf, 8, TAG, &own_sent);
+}
+
+static void
 call_tag_send_1k(void)
 {
 	req = ucp_tag_send_nbx(from->ep, from->buf, 1024, TAG, &plain);
@@ -174,6 +197,18 @@ static void
 call_tag_recv(void)
 {
 	req = ucp_tag_recv_nbx(to->worker, to->buf, 8, TAG, UINT64_MAX, &told);
+}
+
+static void
+call_tag_recv_own(void)
+{
+	req = ucp_tag_recv_nbx(to->worker, to->buf, 8, TAG, UINT64_MAX, &own_got);
+}
+
+static void
+call_tag_recv_required(void)
+{
+	req = ucp_tag_recv_nbx(to->worker, to->buf, 8, TAG, UINT64_MAX, &required);
 }
 
 static void
@@ -286,6 +321,17 @@ end_posted(void)
 }
 
 static void
+end_posted_own(void)
+{
+	n_got = 0;
+	send_8();
+	while (n_got == 0)
+		turns(1);
+	must(ucp_request_check_status(req), "an own request");
+	settle();
+}
+
+static void
 end_kept(void)
 {
 	finish(ucp_tag_recv_nbx(to->worker, to->buf, 8, TAG, UINT64_MAX, &plain));
@@ -352,6 +398,10 @@ static const struct icount_row rows_all[] = {
 	{"atomic add 64, mapped", NULL, call_add, end_call},
 	{"worker_flush_nbx, idle", NULL, call_worker_flush, end_call},
 	{"ep_flush_nbx, idle", NULL, call_ep_flush, end_call},
+	{"tag_send_nbx 8 B, MULTI_SEND", NULL, call_tag_send_many, end_sent},
+	{"tag_send_nbx 8 B, own request", NULL, call_tag_send_own, end_sent},
+	{"tag_recv_nbx, posts, own request", NULL, call_tag_recv_own, end_posted_own},
+	{"tag_recv_nbx, posts, NO_IMM_CMPL", NULL, call_tag_recv_required, end_posted},
 	{"tag_recv_nbx, takes one of 101 unexpected", send_8_kept_behind, call_tag_recv_kept, end_call},
 	{NULL, NULL, NULL, NULL},
 };
