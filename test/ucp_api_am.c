@@ -82,6 +82,16 @@ fetch(struct am *a, void *data, bool no_imm)
 	}
 }
 
+/* Where the data is behind the header, and aligned, the bytes between are none of the sender's memory. */
+static bool
+gap_is_clear(const uint8_t *header, size_t len, const uint8_t *data)
+{
+	static const uint8_t zeros[8];
+	size_t gap = -len & 7;
+
+	return len == 0 || data != header + len + gap || memcmp(header + len, zeros, gap) == 0;
+}
+
 static ucs_status_t
 handler(void *arg, const void *header, size_t header_length, void *data, size_t length,
 	const ucp_am_recv_param_t *param)
@@ -93,6 +103,7 @@ handler(void *arg, const void *header, size_t header_length, void *data, size_t 
 	a->hdr_len = header_length;
 	a->len = length;
 	a->attr = param->recv_attr;
+	a->n_bad += !rndv && !gap_is_clear(header, header_length, data);
 	a->reply = param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP ? param->reply_ep : NULL;
 	if (header_length > sizeof(a->hdr))
 		a->n_bad++;
@@ -228,14 +239,14 @@ static void
 every_am_arrives_with_its_header(void)
 {
 	static const uint32_t ways[] = {0, UCP_AM_SEND_FLAG_EAGER, UCP_AM_SEND_FLAG_RNDV};
-	static const size_t hdr_lens[] = {0, 1, 8, 100, 2000, 4096};
+	static const size_t hdr_lens[] = {0, 1, 8, 100, 119, 120, 121, 128, 2000, 4096};
 	struct pair p;
 	size_t i, k, h;
 
 	am_pair_open(&p, true, UCS_THREAD_MODE_SINGLE, 0);
 	for (i = 0; i < N_SIZES; i++)
 		for (k = 0; k < 3; k++)
-			for (h = 0; h < 6; h++)
+			for (h = 0; h < sizeof(hdr_lens) / sizeof(hdr_lens[0]); h++)
 				one(&p, hdr_lens[h], sizes[i], ways[k]);
 	util_pair_close(&p);
 }

@@ -193,49 +193,54 @@ send_common(ucp_ep_h ep, struct ucp_buf *buf, const struct am_send *a, const str
 	return send_req(ep, buf, a, rc > 0 ? (uint32_t)rc : a->how, p);
 }
 
-/* Send an iov of few bytes if that is possible at once. @return whether it was */
-static __rte_noinline bool
-send_gathered(ucp_ep_h ep, const struct am_send *a, const ucp_dt_iov_t *v, size_t n)
+static inline uint32_t
+param_flags(const ucp_request_param_t *param)
 {
-	ucp_worker_h w = ep->worker;
-	uint8_t bytes[UCP_GATHER_MAX];
-	size_t len;
-	int rc;
+	return param->op_attr_mask & UCP_OP_ATTR_FIELD_FLAGS ? param->flags : 0;
+}
 
-	if (plx_worker_has_reactor(w->core) || !ucp_iov_gather(v, n, bytes, &len))
-		return false;
-	ucp_lock(w);
-	rc = plx_worker_am_try(w->core, ep->user.ep, a->wire, a->hdr, bytes, len, a->how);
-	ucp_unlock(w);
-	return rc == 0;
+static inline bool
+is_valid(unsigned id, const void *header, size_t header_length, uint32_t flags)
+{
+	const uint32_t both = UCP_AM_SEND_FLAG_EAGER | UCP_AM_SEND_FLAG_RNDV;
+
+	return likely(id < PLX_AM_IDS && header_length <= PLX_WIRE_AM_HDR_MAX && (flags & both) != both &&
+		(header_length == 0 || header != NULL));
+}
+
+/* The message's wire header. */
+static inline struct plx_wire_am
+wire_of(ucp_ep_h ep, unsigned id, size_t header_length, uint32_t flags)
+{
+	return (struct plx_wire_am){.id = id, .conn_id = plx_ep_wire_id(&ep->user),
+		.hdr_len = header_length | (flags & UCP_AM_SEND_FLAG_REPLY ? PLX_WIRE_AM_REPLY : 0)};
+}
+
+_Static_assert(UCP_AM_SEND_FLAG_EAGER == PLX_AM_EAGER << 1 && UCP_AM_SEND_FLAG_RNDV == PLX_AM_RNDV << 1,
+	"how_of() relies on it");
+
+/* @return enum plx_am_how */
+static inline uint32_t
+how_of(uint32_t flags)
+{
+	return flags >> 1 & (PLX_AM_EAGER | PLX_AM_RNDV);
 }
 
 static __rte_noinline ucs_status_ptr_t
 send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
 	const void *buffer, size_t count, const ucp_request_param_t *param)
 {
-	const uint32_t both = UCP_AM_SEND_FLAG_EAGER | UCP_AM_SEND_FLAG_RNDV;
-	uint32_t flags = param->op_attr_mask & UCP_OP_ATTR_FIELD_FLAGS ? param->flags : 0;
+	uint32_t flags = param_flags(param);
 	struct ucp_post p = ucp_post_of(param, ucp_done_send_nbx);
-	struct am_send a = {.hdr = header};
+	struct am_send a = {.hdr = header, .how = how_of(flags)};
 	ucs_status_ptr_t ret;
 	ucs_status_t status;
 	struct ucp_buf buf;
 
-	if (unlikely(id >= PLX_AM_IDS || header_length > PLX_WIRE_AM_HDR_MAX ||
-		    (flags & both) == both || (header_length != 0 && header == NULL)))
+	if (unlikely(!is_valid(id, header, header_length, flags)))
 		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
-	a.wire.id = id;
-	a.wire.hdr_len = header_length;
-	a.wire.conn_id = plx_ep_wire_id(&ep->user);
-	if (unlikely(flags != 0)) {
-		a.wire.hdr_len |= flags & UCP_AM_SEND_FLAG_REPLY ? PLX_WIRE_AM_REPLY : 0;
-		a.copy_hdr = (flags & UCP_AM_SEND_FLAG_COPY_HEADER) != 0;
-		a.how = flags & UCP_AM_SEND_FLAG_EAGER ? PLX_AM_EAGER
-			: flags & UCP_AM_SEND_FLAG_RNDV ? PLX_AM_RNDV : 0;
-	}
-	if (ucp_post_is_iov(param) && send_gathered(ep, &a, buffer, count))
-		return NULL;
+	a.wire = wire_of(ep, id, header_length, flags);
+	a.copy_hdr = (flags & UCP_AM_SEND_FLAG_COPY_HEADER) != 0;
 	status = ucp_buf_open_checked(ep->worker, param, buffer, count, false, &buf);
 	if (unlikely(status != UCS_OK))
 		return UCS_STATUS_PTR(status);
@@ -243,6 +248,66 @@ send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
 	ret = send_common(ep, &buf, &a, &p);
 	ucp_unlock(ep->worker);
 	return ret;
+}
+
+/* Of few bytes, inline, without a request. @return whether the device takes it at once */
+static inline bool
+send_now(ucp_ep_h ep, unsigned id, const void *header, size_t header_length, uint32_t flags, const void *buf, size_t len)
+{
+	ucp_worker_h w = ep->worker;
+	int rc = -EAGAIN;
+
+	if (unlikely(w->mode == PLX_GATE_SHARED || !is_valid(id, header, header_length, flags)))
+		return false;
+	ucp_lock(w);
+	if (likely(plx_worker_am_is_short(ep->user.ep, header_length + len)))
+		rc = plx_worker_am_try(w->core, ep->user.ep, wire_of(ep, id, header_length, flags), header, buf, len,
+			how_of(flags));
+	ucp_unlock(w);
+	return likely(rc == 0);
+}
+
+/* Plain but for a header or flags. */
+static __rte_noinline ucs_status_ptr_t
+send_headed(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
+	const void *buffer, size_t count, const ucp_request_param_t *param)
+{
+	if (likely(send_now(ep, id, header, header_length, param_flags(param), buffer, count)))
+		return NULL;
+	return send_nbx(ep, id, header, header_length, buffer, count, param);
+}
+
+/* The same of an iov of few bytes. @return whether the device takes it at once */
+static __rte_always_inline bool
+send_gathered(ucp_ep_h ep, unsigned id, const void *header, size_t header_length, uint32_t flags,
+	const ucp_dt_iov_t *v, size_t n)
+{
+	uint8_t bytes[UCP_GATHER_MAX];
+	size_t len;
+
+	return likely(ucp_iov_gather(v, n, bytes, &len)) &&
+	       send_now(ep, id, header, header_length, flags, bytes, len);
+}
+
+static __rte_noinline ucs_status_ptr_t
+send_iov(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
+	const void *buffer, size_t count, const ucp_request_param_t *param)
+{
+	if (likely(send_gathered(ep, id, header, header_length, param_flags(param), buffer, count)))
+		return NULL;
+	return send_nbx(ep, id, header, header_length, buffer, count, param);
+}
+
+/* Separate, so that the plain path saves no registers for it. */
+static __rte_noinline ucs_status_ptr_t
+send_odd(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
+	const void *buffer, size_t count, const ucp_request_param_t *param)
+{
+	if (ucp_post_is_plain(param, 0))
+		return send_headed(ep, id, header, header_length, buffer, count, param);
+	if (ucp_post_is_iov(param))
+		return send_iov(ep, id, header, header_length, buffer, count, param);
+	return send_nbx(ep, id, header, header_length, buffer, count, param);
 }
 
 /* @return whether neither flags nor a header need more than the shortest path */
@@ -338,7 +403,7 @@ ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_leng
 		return ucp_is_held(ep->worker) ? send_posted(ep, id, buffer, count, param)
 					       : send_shared(ep, id, buffer, count, param);
 	}
-	return send_nbx(ep, id, header, header_length, buffer, count, param);
+	return send_odd(ep, id, header, header_length, buffer, count, param);
 }
 
 ucs_status_ptr_t
@@ -346,16 +411,16 @@ ucp_am_send_nb(ucp_ep_h ep, uint16_t id, const void *buffer, size_t count, ucp_d
 	ucp_send_callback_t cb, unsigned flags)
 {
 	struct ucp_post p = ucp_post_nb(ucp_done_send_nb, (void (*)(void))cb, 0);
-	struct am_send a = {.wire = {.id = id}, .how = PLX_AM_EAGER};
+	struct am_send a = {.how = PLX_AM_EAGER};
 	ucs_status_ptr_t ret;
 	ucs_status_t status;
 	struct ucp_buf buf;
 
 	if ((flags & ~(unsigned)UCP_AM_SEND_REPLY) != 0)
 		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
-	a.wire.hdr_len = flags & UCP_AM_SEND_REPLY ? PLX_WIRE_AM_REPLY : 0;
-	a.wire.conn_id = plx_ep_wire_id(&ep->user);
-	if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_IOV && send_gathered(ep, &a, buffer, count))
+	a.wire = wire_of(ep, id, 0, flags);
+	if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_IOV &&
+		send_gathered(ep, id, NULL, 0, flags | UCP_AM_SEND_FLAG_EAGER, buffer, count))
 		return NULL;
 	status = ucp_buf_open(datatype, buffer, count, false, &buf);
 	if (status != UCS_OK)

@@ -9,7 +9,8 @@
 #include "plx_copy.h"
 #include "worker_post.h"
 
-#define SHORT_MAX 128u /* longest header and data that are assembled on the stack */
+#define SHORT_MAX 128u /* longest header and data that are assembled on the stack, */
+#define HEAD_MAX  120u /* and longest header that is, behind the wire's, for data that the device copies */
 
 /* The bytes of a message: its header, padded, and its data. */
 struct am_src {
@@ -86,23 +87,53 @@ src_of(const struct plx_req *req)
 	return (struct am_src){plx_ep_send(req)->hdr, plx_am_hdr_len(&h), req->buf, req->dt};
 }
 
-/* A short message with a header of its own. */
-static int
-short_tx(struct plx_ep *ep, uint64_t word, struct am_src *src, uint32_t len)
+/* Write a header, padded. @return its bytes then */
+static inline uint32_t
+head_put(uint8_t *to, const void *hdr, uint32_t len)
 {
-	uint8_t both[SHORT_MAX];
+	uint32_t head = plx_am_head(len);
 
-	am_pack(src, 0, both, len);
-	return plx_ep_tx_short(ep, PLX_WIRE_AM, word, both, len);
+	if (head != len)
+		memset(to + head - 8, 0, 8);
+	if (len != 0)
+		memcpy(to, hdr, len);
+	return head;
 }
 
+/* A short message with a header of its own. */
+static __rte_noinline int
+short_tx(struct plx_ep *ep, uint64_t word, const struct am_src *src, uint64_t len)
+{
+	uint8_t both[SHORT_MAX];
+	uint32_t head = head_put(both, src->hdr, src->hdr_len);
+
+	if (len != 0)
+		memcpy(both + head, src->buf, len);
+	return plx_ep_tx_short(ep, PLX_WIRE_AM, word, both, head + len);
+}
+
+/* One whose data the device copies. */
+static int
+headed_tx(struct plx_ep *ep, uint64_t word, const struct am_src *src, uint64_t len)
+{
+	uint8_t head[sizeof(word) + HEAD_MAX];
+	struct plx_tx tx = {.peer = ep->peer, .hdr = head, .data = src->buf, .len = len, .op = PLX_WIRE_AM};
+
+	memcpy(head, &word, sizeof(word));
+	tx.hdr_len = sizeof(word) + head_put(head + sizeof(word), src->hdr, src->hdr_len);
+	return plx_peer_tx(&tx);
+}
+
+/* @param len of data */
 static int
 whole_tx(struct plx_ep *ep, uint64_t word, struct am_src *src, uint64_t len)
 {
 	struct plx_tx tx = {.peer = ep->peer, .hdr = &word, .hdr_len = sizeof(word),
 		.op = PLX_WIRE_AM};
 
-	src_tx(src, &tx, 0, len);
+	if (src->hdr_len <= HEAD_MAX && src->dt == NULL)
+		return headed_tx(ep, word, src, len);
+	src_tx(src, &tx, 0, plx_am_head(src->hdr_len) + len);
 	return plx_peer_tx(&tx);
 }
 
@@ -125,7 +156,6 @@ static __rte_noinline int
 send_now_slow(struct plx_ep *ep, uint64_t word, struct am_src *src,
 	uint64_t len, uint32_t how)
 {
-	uint64_t all = plx_am_head(src->hdr_len) + len;
 	int rc = plx_ep_connect(ep);
 
 	if (rc != 0)
@@ -133,8 +163,17 @@ send_now_slow(struct plx_ep *ep, uint64_t word, struct am_src *src,
 	how = am_choose(ep, src->hdr_len, len, how);
 	if (!plx_ep_open(ep) || (how & PLX_AM_WHOLE) == 0)
 		return (int)how;
-	rc = all <= RTE_MIN(ep->peer->short_max, SHORT_MAX) ? short_tx(ep, word, src, all) : whole_tx(ep, word, src, all);
+	rc = whole_tx(ep, word, src, len);
 	return rc == -EAGAIN ? (int)how : rc;
+}
+
+/* @return whether header and data fit into one short message, and no announcement is asked for */
+static inline bool
+is_short(const struct plx_ep *ep, uint32_t hdr_len, uint64_t len, uint32_t how)
+{
+	uint64_t all = plx_am_head(hdr_len) + len;
+
+	return (how & PLX_AM_RNDV) == 0 && all <= SHORT_MAX && plx_worker_am_is_short(ep, all);
 }
 
 int
@@ -147,7 +186,10 @@ plx_worker_am_try(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h,
 	if (likely(src.hdr_len == 0 && (how & PLX_AM_RNDV) == 0 && plx_worker_am_is_short(ep, len)))
 		return plx_worker_am_send_short(w, ep, h, buf, len);
 	PLX_PROBE_SEND("am", NULL, len, wire_word(h));
-	rc = send_now_slow(ep, wire_word(h), &src, len, how);
+	if (likely(is_short(ep, src.hdr_len, len, how)))
+		rc = short_tx(ep, wire_word(h), &src, len);
+	else
+		rc = send_now_slow(ep, wire_word(h), &src, len, how);
 	if (likely(rc == 0))
 		PLX_STAT_INC(w->am.stat.sends);
 	return rc;
@@ -160,7 +202,7 @@ whole_send(struct plx_pend *p)
 	struct am_src src = src_of(req);
 	int rc;
 
-	rc = whole_tx(plx_ep_send(req)->ep, plx_ep_send(req)->tag, &src, plx_am_head(src.hdr_len) + req->len);
+	rc = whole_tx(plx_ep_send(req)->ep, plx_ep_send(req)->tag, &src, req->len);
 	if (rc == 0)
 		plx_req_complete(req, 0);
 	return rc;

@@ -63,6 +63,8 @@ static const ucp_request_param_t own_got = {.op_attr_mask = UCP_OP_ATTR_FIELD_RE
 static const ucp_request_param_t required = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
 		UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FLAG_NO_IMM_CMPL, .cb.recv = on_recv};
 
+static const ucp_request_param_t reply = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS, .flags = UCP_AM_SEND_FLAG_REPLY};
+
 static ucs_status_t
 on_am(void *arg, const void *header, size_t header_len, void *data, size_t len,
 	const ucp_am_recv_param_t *param)
@@ -245,6 +247,18 @@ call_am_send_iov(void)
 }
 
 static void
+call_am_send_headed(void)
+{
+	req = ucp_am_send_nbx(from->ep, 1, from->buf, 16, from->buf + 16, 64, &reply);
+}
+
+static void
+call_am_send_headed_1k(void)
+{
+	req = ucp_am_send_nbx(from->ep, 1, from->buf, 16, from->buf + 16, 1024, &reply);
+}
+
+static void
 call_stream_send(void)
 {
 	req = ucp_stream_send_nbx(from->ep, from->buf, 8, &plain);
@@ -402,6 +416,8 @@ static const struct icount_row rows_all[] = {
 	{"tag_send_nbx 8 B, own request", NULL, call_tag_send_own, end_sent},
 	{"tag_recv_nbx, posts, own request", NULL, call_tag_recv_own, end_posted_own},
 	{"tag_recv_nbx, posts, NO_IMM_CMPL", NULL, call_tag_recv_required, end_posted},
+	{"am_send_nbx, header of 16, 64 B", NULL, call_am_send_headed, end_call},
+	{"am_send_nbx, header of 16, 1 KiB", NULL, call_am_send_headed_1k, end_call},
 	{"tag_recv_nbx, takes one of 101 unexpected", send_8_kept_behind, call_tag_recv_kept, end_call},
 	{NULL, NULL, NULL, NULL},
 };
