@@ -250,34 +250,44 @@ send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
 	return ret;
 }
 
-/* Of few bytes, inline, without a request. @return whether the device takes it at once */
+/* Inline, without a request. */
+static inline bool
+may_send_now(ucp_ep_h ep, unsigned id, const void *header, size_t header_length, uint32_t flags)
+{
+	return likely(ep->worker->mode != PLX_GATE_SHARED && is_valid(id, header, header_length, flags));
+}
+
+/* @return whether the device takes it at once */
 static inline bool
 send_now(ucp_ep_h ep, unsigned id, const void *header, size_t header_length, uint32_t flags, const void *buf, size_t len)
 {
 	ucp_worker_h w = ep->worker;
-	int rc = -EAGAIN;
+	int rc;
 
-	if (unlikely(w->mode == PLX_GATE_SHARED || !is_valid(id, header, header_length, flags)))
-		return false;
 	ucp_lock(w);
-	if (likely(plx_worker_am_is_short(ep->user.ep, header_length + len)))
-		rc = plx_worker_am_try(w->core, ep->user.ep, wire_of(ep, id, header_length, flags), header, buf, len,
-			how_of(flags));
+	rc = plx_worker_am_try(w->core, ep->user.ep, wire_of(ep, id, header_length, flags), header, buf, len,
+		how_of(flags));
 	ucp_unlock(w);
 	return likely(rc == 0);
 }
+
+#define HEADED_MAX 4096 /* bytes of data: longer ones may need a request, and are tried once */
 
 /* Plain but for a header or flags. */
 static __rte_noinline ucs_status_ptr_t
 send_headed(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
 	const void *buffer, size_t count, const ucp_request_param_t *param)
 {
-	if (likely(send_now(ep, id, header, header_length, param_flags(param), buffer, count)))
+	uint32_t flags = param_flags(param);
+
+	if (likely(count <= HEADED_MAX && (flags & UCP_AM_SEND_FLAG_RNDV) == 0 &&
+		    may_send_now(ep, id, header, header_length, flags) &&
+		    send_now(ep, id, header, header_length, flags, buffer, count)))
 		return NULL;
 	return send_nbx(ep, id, header, header_length, buffer, count, param);
 }
 
-/* The same of an iov of few bytes. @return whether the device takes it at once */
+/* An iov of few bytes. @return whether the device takes it at once */
 static __rte_always_inline bool
 send_gathered(ucp_ep_h ep, unsigned id, const void *header, size_t header_length, uint32_t flags,
 	const ucp_dt_iov_t *v, size_t n)
@@ -285,7 +295,7 @@ send_gathered(ucp_ep_h ep, unsigned id, const void *header, size_t header_length
 	uint8_t bytes[UCP_GATHER_MAX];
 	size_t len;
 
-	return likely(ucp_iov_gather(v, n, bytes, &len)) &&
+	return may_send_now(ep, id, header, header_length, flags) && likely(ucp_iov_gather(v, n, bytes, &len)) &&
 	       send_now(ep, id, header, header_length, flags, bytes, len);
 }
 

@@ -186,7 +186,7 @@ ucs_status_t ucp_buf_open(ucp_datatype_t dt, const void *buffer, size_t count, b
 ucs_status_t ucp_buf_open_odd(ucp_worker_h w, const ucp_request_param_t *param, const void *buffer,
 	size_t count, bool recv, struct ucp_buf *buf);
 
-/* Flags that only say for what a program optimizes. */
+/* Flags that only say what a program optimizes for. */
 #define UCP_POST_HINTS (UCP_OP_ATTR_FLAG_FAST_CMPL | UCP_OP_ATTR_FLAG_MULTI_SEND)
 
 /* Attributes that ucp_post_check() has to look at. */
@@ -277,8 +277,8 @@ ucp_post_is_host(const ucp_request_param_t *param, uint32_t odd)
 
 /**
  * @param may unusual attributes that the caller handles
- * @return whether the shortest path is sufficient: no flags, no request of the user's,
- *   contiguous memory
+ * @return whether the shortest path is sufficient: no flags but hints, no request of the
+ *   user's, contiguous memory
  */
 static inline bool
 ucp_post_is_plain(const ucp_request_param_t *param, uint32_t may)

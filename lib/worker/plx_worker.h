@@ -930,8 +930,8 @@ plx_worker_am_send_now(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_
 }
 
 /**
- * @return whether an active message without a user's header may be a short message now.
- *   Thread: owner.
+ * @param len bytes of data, and of a user's header with its padding
+ * @return whether an active message may be a short message now. Thread: owner.
  */
 static inline bool
 plx_worker_am_is_short(const struct plx_ep *ep, uint64_t len)

@@ -9,8 +9,8 @@
 #include "plx_copy.h"
 #include "worker_post.h"
 
-#define SHORT_MAX 128u /* longest header and data that are assembled on the stack, */
-#define HEAD_MAX  120u /* and longest header that is, behind the wire's, for data that the device copies */
+#define SHORT_MAX 128u /* longest header and data that are assembled on the stack */
+#define HEAD_MAX  120u /* longest header that is assembled there alone: the device copies the data */
 
 /* The bytes of a message: its header, padded, and its data. */
 struct am_src {
@@ -173,7 +173,7 @@ is_short(const struct plx_ep *ep, uint32_t hdr_len, uint64_t len, uint32_t how)
 {
 	uint64_t all = plx_am_head(hdr_len) + len;
 
-	return (how & PLX_AM_RNDV) == 0 && all <= SHORT_MAX && plx_worker_am_is_short(ep, all);
+	return (how & PLX_AM_RNDV) == 0 && len <= SHORT_MAX && all <= SHORT_MAX && plx_worker_am_is_short(ep, all);
 }
 
 int

@@ -171,7 +171,7 @@ what_a_device_has_sent_eagerly_goes_in_few_pieces(void)
 
 	tag_send(8); /* connects */
 	ep->eager_end = ep->eager_own = UINT64_MAX;
-	u.w[0]->eps.eager_end = 101;
+	u.w[0]->eps.eager_end = 201;
 	UNIT_TRUE_FATAL(most < LEN);
 	UNIT_EQ(plx_worker_tag_try(u.w[0], ep, from, most, 1), PLX_SEND_FRAGS);
 	UNIT_EQ(plx_worker_tag_try(u.w[0], ep, from, most + 1, 1), PLX_SEND_RNDV);
@@ -183,7 +183,7 @@ what_a_device_has_sent_eagerly_goes_in_few_pieces(void)
 	UNIT_TRUE(plx_window_add(&seg, 7) != 0); /* where a peer may find the buffer */
 	UNIT_EQ(plx_worker_tag_try(u.w[0], ep, from, most, 1), PLX_SEND_RNDV);
 	UNIT_EQ(plx_worker_am_try(u.w[0], ep, am, NULL, from, most / 2, 0), PLX_AM_RTS);
-	UNIT_TRUE(plx_worker_am_try(u.w[0], ep, short_head, from, from, 99, 0) != PLX_AM_RTS); /* padding does not count */
+	UNIT_TRUE(plx_worker_am_try(u.w[0], ep, short_head, from, from, 199, 0) != PLX_AM_RTS); /* padding does not count */
 	ep->peer->caps &= ~PLX_DEV_SHARED;
 	UNIT_EQ(plx_worker_tag_try(u.w[0], ep, from, most, 1), PLX_SEND_FRAGS);
 	plx_window_remove(&seg);
