@@ -581,6 +581,67 @@ own_request_can_be_cancelled(void)
 	free(recv.mem);
 }
 
+/* The message came before the receive. @param flag UCP_OP_ATTR_FLAG_x, or 0 */
+static void
+own_request_of_kept(uint32_t flag, size_t room)
+{
+	unsigned n_calls = 0;
+	ucp_request_param_t param = {
+		.op_attr_mask = UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FIELD_CALLBACK |
+			UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_RECV_INFO | flag,
+		.cb.recv = count_recv_cb,
+		.user_data = &n_calls,
+	};
+	ucs_status_t status = room < 8 ? UCS_ERR_MESSAGE_TRUNCATED : UCS_OK;
+	ucp_tag_recv_info_t at_once = {0}, info = {0};
+	uint64_t out = 0x1234, in = 0;
+	struct own recv;
+	struct op send;
+	struct pair p;
+	void *ret;
+
+	util_pair_open(&p, true, UCS_THREAD_MODE_SINGLE);
+	own_open(&recv, p.n[0].ctx);
+	param.request = recv.req;
+	param.recv_info.tag_info = &at_once;
+	util_send(&send, p.n[0].ep, &out, 8, 5, UTIL_NBX);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&send) &&
+		ucp_tag_probe_nb(p.n[1].w, 5, UTIL_ALL_BITS, 0, &info) != NULL));
+	util_free(&send);
+	ret = ucp_tag_recv_nbx(p.n[1].w, &in, room, 5, UTIL_ALL_BITS, &param);
+	if (UCS_PTR_IS_PTR(ret)) { /* always with this flag, and with a reactor */
+		CU_ASSERT_PTR_EQUAL(ret, recv.req);
+		CU_ASSERT_EQUAL(n_calls, 0); /* none inside of the call */
+	} else {
+		CU_ASSERT_EQUAL(flag, 0);
+		CU_ASSERT_EQUAL(UCS_PTR_RAW_STATUS(ret), status);
+		CU_ASSERT_EQUAL(at_once.length, status == UCS_OK ? 8 : 0);
+	}
+	memset(&info, 0, sizeof(info));
+	CU_ASSERT(UTIL_UNTIL(&p, ucp_request_test(recv.req, &info) != UCS_INPROGRESS));
+	CU_ASSERT_EQUAL(ucp_request_check_status(recv.req), status);
+	CU_ASSERT_EQUAL(info.sender_tag, 5);
+	CU_ASSERT_EQUAL(info.length, 8);
+	UTIL_FOR_MS(&p, 1);
+	CU_ASSERT_EQUAL(n_calls, UCS_PTR_IS_PTR(ret));
+	CU_ASSERT_EQUAL(in, room < 8 ? 0x34 : 0x1234);
+	CU_ASSERT(nothing_waits(&p, 1));
+	CU_ASSERT(own_guards_ok(&recv));
+	util_pair_close(&p);
+	free(recv.mem);
+}
+
+static void
+own_request_takes_a_kept_message(void)
+{
+	static const uint32_t flags[] = {0, UCP_OP_ATTR_FLAG_NO_IMM_CMPL};
+
+	for (unsigned i = 0; i < 2; i++) {
+		own_request_of_kept(flags[i], 8);
+		own_request_of_kept(flags[i], 1);
+	}
+}
+
 static void
 request_query_tells_status_and_text(void)
 {
@@ -994,6 +1055,7 @@ const struct api_test api_req_tests[] = {
 	T(own_request_of_nbr_calls_works_the_same),
 	T(receive_polled_on_the_stack_is_left_alone_after_completion),
 	T(own_request_with_callback_is_called_back_once),
+	T(own_request_takes_a_kept_message),
 	T(own_request_can_be_cancelled),
 	T(request_query_tells_status_and_text),
 	T(status_calls_make_no_progress),

@@ -548,9 +548,50 @@ recv_shared_by_many(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, u
 	return ret;
 }
 
+/* The same with a request that is required, perhaps the user's. */
+static __rte_noinline ucs_status_ptr_t
+recv_kept_odd(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
+	const ucp_request_param_t *param)
+{
+	bool own = (param->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST) != 0;
+	bool later = (param->op_attr_mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) != 0;
+	struct plx_recv_info info;
+	struct plx_req *req;
+	int rc = -EAGAIN;
+
+	ucp_lock(w);
+	req = own ? plx_req_of(param->request) : plx_worker_req_get(w->core);
+	if (likely(req != NULL && !plx_worker_offloads(w->core)))
+		rc = plx_worker_tag_take_now(w->core, buffer, count, tag, tag_mask, &info);
+	if (likely(rc != -EAGAIN)) {
+		if (own)
+			plx_worker_req_init(w->core, req);
+		recv_plain_begin(req, param, true);
+		req->status = rc;
+		req->len = count;
+		req->recv.info_tag = info.tag;
+		req->recv.info_len = info.len;
+		if (later) {
+			plx_worker_postpone(w->core, req);
+		} else {
+			req->done = NULL; /* the return value says it */
+			plx_req_finish(req);
+		}
+	} else if (!own && req != NULL) {
+		plx_req_put(req);
+	}
+	ucp_unlock(w);
+	if (unlikely(rc == -EAGAIN))
+		return recv_nbx(w, buffer, count, tag, tag_mask, param);
+	if (later)
+		return plx_req_user(req);
+	if (rc == 0 && param_info(param) != NULL)
+		*param_info(param) = (ucp_tag_recv_info_t){.sender_tag = info.tag, .length = info.len};
+	return UCS_STATUS_PTR(ucp_status(rc));
+}
+
 /*
- * A request is required, perhaps the user's, or it is not plain. A receive that is posted has one anyway; a message
- * that is kept takes the longer path.
+ * A request is required, perhaps the user's, or it is not plain. A receive that is posted has one anyway.
  */
 static __rte_noinline ucs_status_ptr_t
 recv_odd(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
@@ -567,7 +608,7 @@ recv_odd(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t ta
 	if (likely(req != NULL))
 		ret = recv_plain_post(w->core, req, buffer, count, tag, tag_mask, param, true);
 	ucp_unlock(w);
-	return likely(req != NULL) ? ret : recv_nbx(w, buffer, count, tag, tag_mask, param);
+	return likely(req != NULL) ? ret : recv_kept_odd(w, buffer, count, tag, tag_mask, param);
 }
 
 /* Separate, as with sends. */

@@ -124,6 +124,13 @@ send_8_kept(void)
 	settle();
 }
 
+static void
+send_8_kept_told(void)
+{
+	n_got = 0;
+	send_8_kept();
+}
+
 /* Others stay kept: the last row, as they add to what each call finds. */
 static void
 send_8_kept_behind(void)
@@ -416,6 +423,7 @@ static const struct icount_row rows_all[] = {
 	{"tag_send_nbx 8 B, own request", NULL, call_tag_send_own, end_sent},
 	{"tag_recv_nbx, posts, own request", NULL, call_tag_recv_own, end_posted_own},
 	{"tag_recv_nbx, posts, NO_IMM_CMPL", NULL, call_tag_recv_required, end_posted},
+	{"tag_recv_nbx, NO_IMM_CMPL, takes unexpected 8 B", send_8_kept_told, call_tag_recv_required, end_recv},
 	{"am_send_nbx, header of 16, 64 B", NULL, call_am_send_headed, end_call},
 	{"am_send_nbx, header of 16, 1 KiB", NULL, call_am_send_headed_1k, end_call},
 	{"tag_recv_nbx, takes one of 101 unexpected", send_8_kept_behind, call_tag_recv_kept, end_call},
