@@ -250,14 +250,14 @@ send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
 	return ret;
 }
 
-/* Inline, without a request. */
+/* @return whether send_now() may try: inline, with valid parameters */
 static inline bool
 may_send_now(ucp_ep_h ep, unsigned id, const void *header, size_t header_length, uint32_t flags)
 {
 	return likely(ep->worker->mode != PLX_GATE_SHARED && is_valid(id, header, header_length, flags));
 }
 
-/* @return whether the device takes it at once */
+/* Without a request. @return whether the device takes it at once */
 static inline bool
 send_now(ucp_ep_h ep, unsigned id, const void *header, size_t header_length, uint32_t flags, const void *buf, size_t len)
 {

@@ -232,7 +232,7 @@ send_by_mode(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag, const
 				       : send_shared(ep, buffer, count, tag, param);
 }
 
-/* Not plain, or only in that the request is the user's. */
+/* The request is the user's, or the parameters are not plain in other ways. */
 static __rte_noinline ucs_status_ptr_t
 send_odd(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag, const ucp_request_param_t *param)
 {
@@ -404,7 +404,7 @@ recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t ta
 }
 
 /*
- * @param odd the call has to return a request, perhaps the user's
+ * @param odd the request may be the user's
  * @return one, if the receive may be posted plainly. Thread: owner
  */
 static __rte_always_inline struct plx_req *
@@ -548,7 +548,7 @@ recv_shared_by_many(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, u
 	return ret;
 }
 
-/* The same with a request that is required, perhaps the user's. */
+/* As recv_kept(), when the call has to return a request, or the request is the user's. */
 static __rte_noinline ucs_status_ptr_t
 recv_kept_odd(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
 	const ucp_request_param_t *param)
@@ -590,9 +590,7 @@ recv_kept_odd(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag
 	return UCS_STATUS_PTR(ucp_status(rc));
 }
 
-/*
- * A request is required, perhaps the user's, or it is not plain. A receive that is posted has one anyway.
- */
+/* The same when one is posted: that has a request anyway. Or the parameters are not plain in other ways. */
 static __rte_noinline ucs_status_ptr_t
 recv_odd(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
 	const ucp_request_param_t *param)
