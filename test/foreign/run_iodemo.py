@@ -162,8 +162,10 @@ class Scene:
         begin = time.monotonic()
         # Until the clients that stay are about to end.
         end, early = begin + self.seconds * 0.85, None
-        while time.monotonic() < end:
+        while True:
             time.sleep(0.1 + random.random() * 0.5)
+            if time.monotonic() >= end:
+                break
             why = self.died()
             if why:
                 return why
