@@ -590,7 +590,10 @@ recv_kept_odd(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag
 	return UCS_STATUS_PTR(ucp_status(rc));
 }
 
-/* The same when one is posted: that has a request anyway. Or the parameters are not plain in other ways. */
+/*
+ * As recv_plain(), when the call has to return a request, or the request is the user's; and the way to recv_nbx() of
+ * what is not plain otherwise.
+ */
 static __rte_noinline ucs_status_ptr_t
 recv_odd(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
 	const ucp_request_param_t *param)
