@@ -18,8 +18,9 @@ CUNIT = re.compile(r"^\s*tests\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s*$", re.
 POINT = re.compile(r"^(not )?ok \d+(?: - )?(.*)$", re.M)
 RAN = re.compile(r"^Ran (\d+) tests? in", re.M)
 DETAIL = re.compile(r"(failures|errors|skipped)=(\d+)")
-LAST = 60  # lines of output that are shown, after the earlier ones that report a failure
-FAILURE = re.compile(r"^not ok|FAILED|^\s+\d+\. .*:\d+|: FAIL:")
+LAST = 60  # lines of output that are shown, after those that report a failure
+AFTER = 8  # lines that are shown with each of those
+FAILURE = re.compile(r"^not ok|^FAIL: |^ERROR: |FAILED|^\s+\d+\. .*:\d+|: FAIL:")
 BAD = {"FAIL", "TIMEOUT", "ERROR", "INTERRUPT", "UNEXPECTEDPASS"}
 
 
@@ -79,8 +80,9 @@ def main():
                 print(f"FAILED: {test['name']} ({test['result']}, {test['duration']:.1f} s)")
                 text = (test.get("stdout") or "") + (test.get("stderr") or "")
                 rows = text.splitlines()
-                early = [r for r in rows[:-LAST] if FAILURE.search(r)]
-                for row in early + rows[-LAST:]:
+                at = {i + n for i, r in enumerate(rows) if FAILURE.search(r) for n in range(AFTER + 1)}
+                why = [r for i, r in enumerate(rows) if i in at]
+                for row in why + ["[...]"] * bool(why) + rows[-LAST:]:
                     print("    " + row)
     print(*total)
 

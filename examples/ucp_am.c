@@ -162,7 +162,7 @@ main(void)
 	ucp_worker_h worker;
 	size_t len;
 	ucp_ep_h ep;
-	int fds[2];
+	int fds[2], status;
 	pid_t pid;
 
 	if (pipe(fds) != 0 || (pid = fork()) < 0)
@@ -191,5 +191,5 @@ main(void)
 	}
 	ucp_worker_destroy(worker);
 	ucp_cleanup(context);
-	return pid == 0 || waitpid(pid, NULL, 0) == pid ? EXIT_SUCCESS : EXIT_FAILURE;
+	return pid == 0 || (waitpid(pid, &status, 0) == pid && status == 0) ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -134,7 +134,7 @@ child(int fd)
 }
 
 static int
-parent(int fd)
+parent(int fd, pid_t pid)
 {
 	ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH |
 			UCP_MEM_MAP_PARAM_FIELD_FLAGS, .length = 4096, .flags = UCP_MEM_MAP_ALLOCATE};
@@ -144,6 +144,7 @@ parent(int fd)
 	uint64_t base, counted;
 	struct side s;
 	ucp_mem_h mem;
+	int status;
 	void *key;
 
 	open_side(&s);
@@ -156,10 +157,10 @@ parent(int fd)
 	pipe_write(fd, &base, sizeof(base));
 	pipe_write(fd, key, key_len);
 
-	do { /* memory that can't be mapped by the child needs these turns */
+	do /* memory that can't be mapped by the child needs these turns */
 		ucp_worker_progress(s.worker);
-		counted = __atomic_load_n((uint64_t *)attr.address, __ATOMIC_ACQUIRE);
-	} while (counted < N_COUNTS && waitpid(-1, NULL, WNOHANG) == 0);
+	while (waitpid(pid, &status, WNOHANG) == 0);
+	counted = __atomic_load_n((uint64_t *)attr.address, __ATOMIC_ACQUIRE);
 	printf("%llu counts, and a text \"%s\"\n", (unsigned long long)counted,
 		(char *)attr.address + TEXT_AT);
 
@@ -167,7 +168,7 @@ parent(int fd)
 	ucp_worker_release_address(s.worker, address);
 	OK(ucp_mem_unmap(s.context, mem));
 	close_side(&s);
-	return counted == N_COUNTS ? 0 : 1;
+	return status == 0 && counted == N_COUNTS ? 0 : 1;
 }
 
 int
@@ -181,5 +182,5 @@ main(void)
 	pid = fork(); /* before ucp_init(): each process has its own */
 	if (pid < 0)
 		return 1;
-	return pid == 0 ? child(fd[0]) : parent(fd[1]);
+	return pid == 0 ? child(fd[0]) : parent(fd[1], pid);
 }

@@ -40,15 +40,17 @@ failed=0
 # runs NAME COMMAND...: it ends with 0 and says nothing on stderr
 runs()
 {
-	local name=$1 said
+	local name=$1 said rc
 
 	shift
 	n=$((n + 1))
-	if said=$("$@" 2>&1 >/dev/null) && [ -z "$said" ]; then
+	said=$("$@" 2>&1 >/dev/null)
+	rc=$?
+	if [ $rc -eq 0 ] && [ -z "$said" ]; then
 		echo "ok $n - $name"
 	else
 		echo "not ok $n - $name"
-		echo "$said"
+		echo "exit $rc, on stderr: $said"
 		failed=1
 	fi
 }
