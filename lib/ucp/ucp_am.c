@@ -416,22 +416,33 @@ ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_leng
 	return send_odd(ep, id, header, header_length, buffer, count, param);
 }
 
-ucs_status_ptr_t
-ucp_am_send_nb(ucp_ep_h ep, uint16_t id, const void *buffer, size_t count, ucp_datatype_t datatype,
-	ucp_send_callback_t cb, unsigned flags)
+/* Memory of few bytes, of a type that needs no request. @return whether the device takes it at once */
+static inline bool
+send_typed_now(ucp_ep_h ep, unsigned id, uint32_t flags, const void *buffer, size_t count, ucp_datatype_t datatype)
+{
+	size_t len;
+
+	switch (datatype & UCP_DATATYPE_CLASS_MASK) {
+	case UCP_DATATYPE_CONTIG:
+		return !__builtin_mul_overflow(count, datatype >> UCP_DATATYPE_SHIFT, &len) && len <= HEADED_MAX &&
+		       may_send_now(ep, id, NULL, 0, flags) && send_now(ep, id, NULL, 0, flags, buffer, len);
+	case UCP_DATATYPE_IOV:
+		return send_gathered(ep, id, NULL, 0, flags, buffer, count);
+	default:
+		return false;
+	}
+}
+
+static __rte_noinline ucs_status_ptr_t
+send_nb(ucp_ep_h ep, unsigned id, uint32_t flags, const void *buffer, size_t count, ucp_datatype_t datatype,
+	ucp_send_callback_t cb)
 {
 	struct ucp_post p = ucp_post_nb(ucp_done_send_nb, (void (*)(void))cb, 0);
-	struct am_send a = {.how = PLX_AM_EAGER};
+	struct am_send a = {.wire = wire_of(ep, id, 0, flags), .how = PLX_AM_EAGER};
 	ucs_status_ptr_t ret;
 	ucs_status_t status;
 	struct ucp_buf buf;
 
-	if ((flags & ~(unsigned)UCP_AM_SEND_REPLY) != 0)
-		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
-	a.wire = wire_of(ep, id, 0, flags);
-	if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_IOV &&
-		send_gathered(ep, id, NULL, 0, flags | UCP_AM_SEND_FLAG_EAGER, buffer, count))
-		return NULL;
 	status = ucp_buf_open(datatype, buffer, count, false, &buf);
 	if (status != UCS_OK)
 		return UCS_STATUS_PTR(status);
@@ -439,6 +450,17 @@ ucp_am_send_nb(ucp_ep_h ep, uint16_t id, const void *buffer, size_t count, ucp_d
 	ret = send_common(ep, &buf, &a, &p);
 	ucp_unlock(ep->worker);
 	return ret;
+}
+
+ucs_status_ptr_t
+ucp_am_send_nb(ucp_ep_h ep, uint16_t id, const void *buffer, size_t count, ucp_datatype_t datatype,
+	ucp_send_callback_t cb, unsigned flags)
+{
+	if ((flags & ~(unsigned)UCP_AM_SEND_REPLY) != 0)
+		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
+	if (likely(send_typed_now(ep, id, flags | UCP_AM_SEND_FLAG_EAGER, buffer, count, datatype)))
+		return NULL;
+	return send_nb(ep, id, flags, buffer, count, datatype, cb);
 }
 
 static void

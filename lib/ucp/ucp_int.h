@@ -192,7 +192,7 @@ ucs_status_t ucp_buf_open_odd(ucp_worker_h w, const ucp_request_param_t *param, 
 /* Attributes that ucp_post_check() has to look at. */
 #define UCP_POST_CHECKED ((0xffff0000u & ~UCP_POST_HINTS) | UCP_OP_ATTR_FIELD_MEMORY_TYPE)
 
-#define UCP_GATHER_MAX 1024 /* bytes of ucp_iov_gather() */
+#define UCP_GATHER_MAX 2048 /* bytes of ucp_iov_gather() */
 
 /**
  * Copy the pieces of an iov, if they are few bytes: that costs less than a request for them.

@@ -265,6 +265,34 @@ call_am_send_headed_1k(void)
 	req = ucp_am_send_nbx(from->ep, 1, from->buf, 16, from->buf + 16, 1024, &reply);
 }
 
+/* The older form. */
+static void
+call_am_send_nb(void)
+{
+	req = ucp_am_send_nb(from->ep, 1, from->buf, 24, ucp_dt_make_contig(1), NULL, 0);
+}
+
+/* A library's own header, and few or many bytes of data. */
+static void
+am_send_nb_iov(size_t len)
+{
+	const ucp_dt_iov_t v[] = {{from->buf, 88}, {from->buf + 88, len}};
+
+	req = ucp_am_send_nb(from->ep, 1, v, 2, UCP_DATATYPE_IOV, NULL, 0);
+}
+
+static void
+call_am_send_nb_iov(void)
+{
+	am_send_nb_iov(8);
+}
+
+static void
+call_am_send_nb_iov_1k(void)
+{
+	am_send_nb_iov(1024);
+}
+
 static void
 call_stream_send(void)
 {
@@ -426,6 +454,9 @@ static const struct icount_row rows_all[] = {
 	{"tag_recv_nbx, NO_IMM_CMPL, takes unexpected 8 B", send_8_kept_told, call_tag_recv_required, end_recv},
 	{"am_send_nbx, header of 16, 64 B", NULL, call_am_send_headed, end_call},
 	{"am_send_nbx, header of 16, 1 KiB", NULL, call_am_send_headed_1k, end_call},
+	{"am_send_nb 24 B", NULL, call_am_send_nb, end_call},
+	{"am_send_nb, iov of 88 and 8 B", NULL, call_am_send_nb_iov, end_call},
+	{"am_send_nb, iov of 88 B and 1 KiB", NULL, call_am_send_nb_iov_1k, end_call},
 	{"tag_recv_nbx, takes one of 101 unexpected", send_8_kept_behind, call_tag_recv_kept, end_call},
 	{NULL, NULL, NULL, NULL},
 };
