@@ -208,7 +208,6 @@ fi
 slower=2 without=()
 [ $quick = yes ] || echo "== $build, beside the guest"
 [ $quick = yes ] || run "$build" calm
-[ $quick = yes ] || guest_end
 [ $arm = no ] || run_arm
 if [ $fuzz = yes ]; then
 	grep -h ": ok, " "$build/meson-logs/fuzz.txt"
@@ -219,3 +218,4 @@ step "documentation" ./devtools/check-docs.sh
 step "words" ./devtools/check-words.py
 ! git rev-parse -q --verify HEAD >/dev/null 2>&1 ||
 	step "commit subject" ./devtools/check-commit.sh HEAD
+[ $quick = yes ] || guest_end
