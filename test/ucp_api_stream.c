@@ -532,39 +532,53 @@ failed_cb(void *arg, ucp_ep_h ep, ucs_status_t status)
 }
 
 /* What was read ahead can be read when its sender has gone. */
-static void
-stream_that_breaks_is_read_to_where_it_was(void)
+/* Break a stream of len bytes, half of which is read ahead at the most, ms later. @return what is read then, bytes */
+static uint64_t
+read_behind_break(uint8_t *out, uint8_t *in, size_t len, unsigned ms)
 {
-	enum { LEN = 2 * MIB };
-	uint8_t *out = malloc(LEN), *in = malloc(LEN);
 	struct op send, recv;
 	uint64_t got = 0;
 	struct pair p;
 	ucp_ep_h a, b;
 
-	CU_ASSERT_FATAL(out != NULL && in != NULL);
 	util_pair_open_with(&p, "stream.unread_max", "1m");
 	a = util_ep_with_handler(p.n[0].w, p.n[1].addr, failed_cb, NULL);
 	b = util_ep_with_handler(p.n[1].w, p.n[0].addr, failed_cb, NULL);
-	s_fill(out, LEN, 0);
-	s_send(&send, a, out, LEN);
-	UTIL_FOR_MS(&p, util_by_network() ? 2000 : 50);
-	CU_ASSERT(!util_done(&send)); /* one half at the most has been read ahead */
+	s_fill(out, len, 0);
+	s_send(&send, a, out, len);
+	UTIL_FOR_MS(&p, ms);
+	CU_ASSERT(!util_done(&send));
 	CU_ASSERT(util_ep_close(&p, a, UCP_EP_CLOSE_FLAG_FORCE));
 	CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&send)));
 	util_free(&send);
-	memset(out, 0x5a, LEN);
-	do {
+	memset(out, 0x5a, len);
+	for (;;) {
 		s_recv(&recv, b, in, 4096, true);
 		CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&recv)));
-		if (recv.status == UCS_OK)
-			CU_ASSERT_FATAL(s_is(in, 4096, got));
-		got += 4096;
 		util_free(&recv);
-	} while (recv.status == UCS_OK);
-	CU_ASSERT(got > 64 * KIB && got <= LEN);
+		if (recv.status != UCS_OK)
+			break;
+		CU_ASSERT_FATAL(s_is(in, 4096, got));
+		got += 4096;
+	}
 	CU_ASSERT(util_ep_close(&p, b, UCP_EP_CLOSE_FLAG_FORCE));
 	util_pair_close(&p);
+	return got;
+}
+
+static void
+stream_that_breaks_is_read_to_where_it_was(void)
+{
+	enum { LEN = 2 * MIB };
+	uint8_t *out = malloc(LEN), *in = malloc(LEN);
+	unsigned ms = util_by_network() ? 2000 : 50;
+	uint64_t got;
+
+	CU_ASSERT_FATAL(out != NULL && in != NULL);
+	do /* a reactor may get no core for long */
+		got = read_behind_break(out, in, LEN, ms);
+	while (got < 64 * KIB && (ms *= 10) <= 5000);
+	CU_ASSERT(got >= 64 * KIB && got < LEN);
 	free(out);
 	free(in);
 }
