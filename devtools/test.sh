@@ -218,4 +218,5 @@ step "documentation" ./devtools/check-docs.sh
 step "words" ./devtools/check-words.py
 ! git rev-parse -q --verify HEAD >/dev/null 2>&1 ||
 	step "commit subject" ./devtools/check-commit.sh HEAD
+# Last, as the guest takes longest.
 [ $quick = yes ] || guest_end

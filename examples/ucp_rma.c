@@ -144,7 +144,7 @@ parent(int fd, pid_t pid)
 	uint64_t base, counted;
 	struct side s;
 	ucp_mem_h mem;
-	int status;
+	int status = -1;
 	void *key;
 
 	open_side(&s);

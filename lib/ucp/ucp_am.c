@@ -416,7 +416,7 @@ ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_leng
 	return send_odd(ep, id, header, header_length, buffer, count, param);
 }
 
-/* Memory of few bytes, of a type that needs no request. @return whether the device takes it at once */
+/* Few bytes, contiguous or an iov. @return whether the device takes them at once */
 static inline bool
 send_typed_now(ucp_ep_h ep, unsigned id, uint32_t flags, const void *buffer, size_t count, ucp_datatype_t datatype)
 {
