@@ -531,7 +531,6 @@ failed_cb(void *arg, ucp_ep_h ep, ucs_status_t status)
 	(void)status;
 }
 
-/* What was read ahead can be read when its sender has gone. */
 /* Break a stream of len bytes, half of which is read ahead at the most, ms later. @return what is read then, bytes */
 static uint64_t
 read_behind_break(uint8_t *out, uint8_t *in, size_t len, unsigned ms)
@@ -566,6 +565,7 @@ read_behind_break(uint8_t *out, uint8_t *in, size_t len, unsigned ms)
 	return got;
 }
 
+/* What was read ahead can be read when its sender has gone. */
 static void
 stream_that_breaks_is_read_to_where_it_was(void)
 {
