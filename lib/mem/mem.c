@@ -370,6 +370,7 @@ plx_mem_ring(uint32_t n, struct rte_ring **out)
 	return 0;
 }
 
+/* Reactors go on meanwhile, as other threads do while fork() copies pages. */
 void
 plx_mem_copy_for_child(void)
 {
