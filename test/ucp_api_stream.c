@@ -531,7 +531,7 @@ failed_cb(void *arg, ucp_ep_h ep, ucs_status_t status)
 	(void)status;
 }
 
-/* Break a stream of len bytes, half of which is read ahead at the most, ms later. @return what is read then, bytes */
+/* Send len bytes, and break the stream after ms. @return the bytes that its receiver reads afterwards */
 static uint64_t
 read_behind_break(uint8_t *out, uint8_t *in, size_t len, unsigned ms)
 {
@@ -546,7 +546,7 @@ read_behind_break(uint8_t *out, uint8_t *in, size_t len, unsigned ms)
 	s_fill(out, len, 0);
 	s_send(&send, a, out, len);
 	UTIL_FOR_MS(&p, ms);
-	CU_ASSERT(!util_done(&send));
+	CU_ASSERT(!util_done(&send)); /* the receiver takes half of it at most */
 	CU_ASSERT(util_ep_close(&p, a, UCP_EP_CLOSE_FLAG_FORCE));
 	CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&send)));
 	util_free(&send);
@@ -565,7 +565,7 @@ read_behind_break(uint8_t *out, uint8_t *in, size_t len, unsigned ms)
 	return got;
 }
 
-/* What was read ahead can be read when its sender has gone. */
+/* The receiver still reads what arrived before the sender broke the stream. */
 static void
 stream_that_breaks_is_read_to_where_it_was(void)
 {
